@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         RetryTopic,
         RunSummary,
         Stop,
+        TopicPattern,
         failure_of,
     )
     from .protocol.sasl import BearerToken
@@ -130,6 +131,7 @@ __all__ = [
     "ScramSha512",
     "Stop",
     "Tls",
+    "TopicPattern",
     "UnsupportedVersionError",
     "Uuid",
     "__version__",

@@ -15,7 +15,7 @@ from ..wire.uuid import Uuid
 from .authorizer import Acl, Authorizer
 from .coordinators import Coordinators, CoordinatorType
 from .elections import after_start, after_stop, first_led, led_by, striped
-from .groups import GroupLimits, Groups, Moment
+from .groups import ConsumerLimits, GroupLimits, Groups, MigrationPolicy, Moment
 from .groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS, OffsetsTopic
 from .leadership import NO_LEADER, Leadership
 from .listeners import PLAINTEXT
@@ -79,7 +79,9 @@ class ClusterState:
                 settings.group_initial_rebalance_delay_ms,
                 settings.group_new_member_join_timeout_ms,
                 settings.group_max_size,
-            )
+            ),
+            _consumer_limits(settings),
+            self.topics,
         )
         self.offsets_topic = OffsetsTopic(
             self.topics,
@@ -320,6 +322,20 @@ class ClusterState:
     def _striped(self, nodes: list[int]) -> list[int]:
         racks = [next(iter(self._endpoints[node].values())).rack for node in nodes]
         return striped(nodes, racks)
+
+
+def _consumer_limits(settings: BrokerSettings) -> ConsumerLimits:
+    """What bounds groups of the consumer protocol."""
+    return ConsumerLimits(
+        settings.group_consumer_session_timeout_ms,
+        settings.group_consumer_heartbeat_interval_ms,
+        settings.group_consumer_max_size,
+        settings.group_consumer_assignors,
+        settings.group_consumer_assignment_interval_ms,
+        settings.group_consumer_regex_refresh_interval_ms,
+        MigrationPolicy(settings.group_consumer_migration_policy),
+        settings.group_max_size,
+    )
 
 
 def _authorizer(settings: BrokerSettings) -> Authorizer | None:

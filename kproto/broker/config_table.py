@@ -57,11 +57,12 @@ class Entry(NamedTuple):
     is_sensitive: bool = False
 
 
-_BOOLEAN, _STRING, _INT, _LONG = (
+_BOOLEAN, _STRING, _INT, _LONG, _LIST = (
     ConfigType.BOOLEAN,
     ConfigType.STRING,
     ConfigType.INT,
     ConfigType.LONG,
+    ConfigType.LIST,
 )
 
 #: Of each setting of a topic its type, and the broker's setting behind it, empty for none.
@@ -154,6 +155,71 @@ _BROKER: Final = (
         is_sensitive=True,
     ),
     _Row("fetch.max.bytes", _INT, "57671680", lambda it: it.fetch_max_bytes),
+    _Row(
+        "group.consumer.assignment.interval.ms",
+        _INT,
+        "1000",
+        lambda it: it.group_consumer_assignment_interval_ms,
+        read_only=False,
+    ),
+    _Row(
+        "group.consumer.assignors", _LIST, "uniform,range", lambda it: it.group_consumer_assignors
+    ),
+    _Row(
+        "group.consumer.heartbeat.interval.ms",
+        _INT,
+        "5000",
+        lambda it: it.group_consumer_heartbeat_interval_ms,
+    ),
+    _Row(
+        "group.consumer.max.heartbeat.interval.ms",
+        _INT,
+        "15000",
+        lambda it: it.group_consumer_max_heartbeat_interval_ms,
+    ),
+    _Row(
+        "group.consumer.max.session.timeout.ms",
+        _INT,
+        "60000",
+        lambda it: it.group_consumer_max_session_timeout_ms,
+    ),
+    _Row("group.consumer.max.size", _INT, "2147483647", lambda it: it.group_consumer_max_size),
+    _Row(
+        "group.consumer.migration.policy",
+        _STRING,
+        "bidirectional",
+        lambda it: it.group_consumer_migration_policy,
+    ),
+    _Row(
+        "group.consumer.min.heartbeat.interval.ms",
+        _INT,
+        "5000",
+        lambda it: it.group_consumer_min_heartbeat_interval_ms,
+    ),
+    _Row(
+        "group.consumer.min.session.timeout.ms",
+        _INT,
+        "45000",
+        lambda it: it.group_consumer_min_session_timeout_ms,
+    ),
+    _Row(
+        "group.consumer.regex.refresh.interval.ms",
+        _INT,
+        "600000",
+        lambda it: it.group_consumer_regex_refresh_interval_ms,
+    ),
+    _Row(
+        "group.consumer.session.timeout.ms",
+        _INT,
+        "45000",
+        lambda it: it.group_consumer_session_timeout_ms,
+    ),
+    _Row(
+        "group.coordinator.rebalance.protocols",
+        _LIST,
+        "classic,consumer,streams",
+        lambda it: it.rebalance_protocols,
+    ),
     _Row(
         "group.initial.rebalance.delay.ms",
         _INT,
@@ -261,4 +327,6 @@ def _text(value: object) -> str | None:
     """As Kafka writes it."""
     if value is None:
         return None
+    if isinstance(value, tuple):
+        return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -10,16 +10,19 @@ from ..messages.base import Response
 from .authorizer import Operation, ResourceType
 from .context import Context
 from .decisions import Decision, Wait
-from .groups import Awaited, Group, Moment
+from .groups import AnyGroup, Awaited, ConsumerGroup, Group, Moment
 from .refusal import refusal
 from .rights import check
 
 __all__ = [
     "answered",
+    "check_consumer_protocol",
     "check_coordinator",
     "check_member_request",
     "find_group",
     "find_or_create_group",
+    "join_classic_group",
+    "join_consumer_group",
     "moment",
     "moment_by",
 ]
@@ -42,7 +45,13 @@ def check_coordinator(context: Context, group_id: str) -> None:
     context.cluster.offsets_topic.check(context.endpoint.node_id, group_id)
 
 
-def find_group(context: Context, group_id: str) -> Group | None:
+def check_consumer_protocol(context: Context) -> None:
+    """Raises UNSUPPORTED_VERSION where no group may be of the consumer protocol."""
+    if not context.settings.has_consumer_protocol:
+        raise refusal("UNSUPPORTED_VERSION", "the consumer protocol is not enabled on the broker")
+
+
+def find_group(context: Context, group_id: str) -> AnyGroup | None:
     """A group that the node coordinates, as it is now; None where there is none.
 
     Raises NOT_COORDINATOR.
@@ -51,13 +60,28 @@ def find_group(context: Context, group_id: str) -> Group | None:
     return keeper.find(context.endpoint.node_id, group_id, moment(context))
 
 
-def find_or_create_group(context: Context, group_id: str, *, keep: bool) -> Group:
-    """The same; a group that is not there is made, and written for `keep`.
+def find_or_create_group(context: Context, group_id: str) -> AnyGroup:
+    """The same; a group that is not there is made, and not written."""
+    keeper = context.cluster.offsets_topic
+    return keeper.find_or_create(context.endpoint.node_id, group_id, moment(context))
 
-    Raises also what the log answers where that cannot be written.
+
+def join_classic_group(context: Context, group_id: str) -> AnyGroup:
+    """The group for a member of the classic protocol that has no id yet; it may be a new one.
+
+    Raises NOT_COORDINATOR, and what the log answers where that cannot be written.
     """
     keeper = context.cluster.offsets_topic
-    return keeper.find_or_create(context.endpoint.node_id, group_id, moment(context), keep=keep)
+    return keeper.to_join(context.endpoint.node_id, group_id, moment(context))
+
+
+def join_consumer_group(context: Context, group_id: str) -> ConsumerGroup:
+    """The group for a member of the consumer protocol that joins; it may be a new one.
+
+    Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a classic group that stays one.
+    """
+    keeper = context.cluster.offsets_topic
+    return keeper.consumer_group(context.endpoint.node_id, group_id, moment(context))
 
 
 def check_member_request(context: Context, group_id: str) -> None:

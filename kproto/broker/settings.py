@@ -11,6 +11,7 @@ from ..protocol.sasl import MAX_TOKEN_BYTES, BearerValidator
 from ..wire.checks import check_least, check_whole_number
 from ..wire.errors import ConfigurationError
 from .authorizer import Acl
+from .consumer_settings import ASSIGNORS, check_consumer_groups, rebalance_protocols
 from .lines import is_whole
 from .listeners import Listener, check_names
 from .releases import Release, check_release
@@ -61,6 +62,15 @@ _LEAST: Final = {
     "group_max_session_timeout_ms": 1,
     "group_max_size": 1,
     "group_new_member_join_timeout_ms": 1,
+    "group_consumer_session_timeout_ms": 1,
+    "group_consumer_min_session_timeout_ms": 1,
+    "group_consumer_max_session_timeout_ms": 1,
+    "group_consumer_heartbeat_interval_ms": 1,
+    "group_consumer_min_heartbeat_interval_ms": 1,
+    "group_consumer_max_heartbeat_interval_ms": 1,
+    "group_consumer_max_size": 1,
+    "group_consumer_assignment_interval_ms": 0,
+    "group_consumer_regex_refresh_interval_ms": 10_000,
 }
 
 
@@ -172,6 +182,38 @@ class BrokerSettings:
     #: How long a new member stays that waits for its first generation, in which it cannot send
     #: heartbeats; Kafka has these five minutes without a setting.
     group_new_member_join_timeout_ms: int = 300_000
+    #: Which protocols groups may be of, `classic` and `consumer`
+    #: (group.coordinator.rebalance.protocols); None for what the release has: both since 4.0.
+    group_coordinator_rebalance_protocols: tuple[str, ...] | None = None
+    #: How long a member of the consumer protocol (KIP-848) is a member without a heartbeat
+    #: (group.consumer.session.timeout.ms): the broker says so, not the member.
+    group_consumer_session_timeout_ms: int = 45_000
+    #: The shortest session (group.consumer.min.session.timeout.ms).
+    group_consumer_min_session_timeout_ms: int = 45_000
+    #: The longest (group.consumer.max.session.timeout.ms).
+    group_consumer_max_session_timeout_ms: int = 60_000
+    #: How often members of the consumer protocol send heartbeats, and so how soon they hear of a
+    #: change (group.consumer.heartbeat.interval.ms): a third of the session and less.
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    #: The shortest interval (group.consumer.min.heartbeat.interval.ms).
+    group_consumer_min_heartbeat_interval_ms: int = 5_000
+    #: The longest (group.consumer.max.heartbeat.interval.ms).
+    group_consumer_max_heartbeat_interval_ms: int = 15_000
+    #: How many members a group of the consumer protocol may have (group.consumer.max.size).
+    group_consumer_max_size: int = 2_147_483_647
+    #: The assignors of the coordinator, the first for groups that name none
+    #: (group.consumer.assignors).
+    group_consumer_assignors: tuple[str, ...] = ASSIGNORS
+    #: How long after one assignment of a group the next is made
+    #: (group.consumer.assignment.interval.ms, KIP-1263). Kafka has 1000 since 4.3, to make one of
+    #: many changes; a test would wait that long for each.
+    group_consumer_assignment_interval_ms: int = 0
+    #: How often expressions are matched against topics again, besides when there are new ones
+    #: (group.consumer.regex.refresh.interval.ms).
+    group_consumer_regex_refresh_interval_ms: int = 600_000
+    #: Which groups may change their protocol while they have members
+    #: (group.consumer.migration.policy): disabled, upgrade (to consumer), downgrade, bidirectional.
+    group_consumer_migration_policy: str = "bidirectional"
     #: A connection on which nothing was heard for so long is closed (connections.max.idle.ms).
     idle_timeout_ms: int = 600_000
     #: Take the versions of this release alone, such as "0.9", "3.9.2" or "4.4", or these by api
@@ -206,6 +248,7 @@ class BrokerSettings:
                 f"group_max_session_timeout_ms, {self.group_max_session_timeout_ms}: no member "
                 "could join"
             )
+        check_consumer_groups(self)
         check_users(self.users)
         check_selector(self.replica_selector)
         check_release(self.release)
@@ -228,6 +271,7 @@ class BrokerSettings:
         acls = tuple(Acl.parse(acl) if isinstance(acl, str) else acl for acl in self.acls)
         object.__setattr__(self, "acls", acls)
         object.__setattr__(self, "listeners", tuple(self.listeners))
+        object.__setattr__(self, "group_consumer_assignors", tuple(self.group_consumer_assignors))
         check_names(self.listeners)
         if self.listeners:
             self._refuse_two_addresses()
@@ -248,6 +292,16 @@ class BrokerSettings:
             advertised_host=self.advertised_host,
             advertised_port=self.advertised_port,
         )
+
+    @property
+    def rebalance_protocols(self) -> tuple[str, ...]:
+        """The protocols that groups may be of: those that are set, or those of the release."""
+        return rebalance_protocols(self.group_coordinator_rebalance_protocols, self.release)
+
+    @property
+    def has_consumer_protocol(self) -> bool:
+        """Whether groups may be of the consumer protocol (KIP-848)."""
+        return "consumer" in self.rebalance_protocols
 
     @property
     def all_listeners(self) -> tuple[Listener, ...]:

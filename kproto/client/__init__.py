@@ -14,6 +14,7 @@ from .consumer.running.settings import Retries, RetryTopic, RunSummary, Stop
 from .consumer.truncation import LogTruncatedError
 from .consumer.waiting import FetchedBatch, FetchedRecords, FetchedValues
 from .groups.assignor import Assignor
+from .groups.subscription import TopicPattern
 from .observing.hooks import AckEvent, ConnectionEvent, Hooks, RequestEvent, RetryEvent
 from .producer.acks import Acks
 from .producer.batch import Ack, BatchDelivery, Delivery
@@ -59,6 +60,7 @@ __all__ = [
     "RunSummary",
     "Stop",
     "TopicPartition",
+    "TopicPattern",
     "failure_of",
     "parse_bootstrap",
 ]

@@ -37,8 +37,9 @@ from .consumer.offsets import OffsetWanted, list_offsets
 from .consumer.ownership import Callback, Callbacks
 from .consumer.topics import GroupStart
 from .groups.assignor import Assignor
-from .groups.member import Member
-from .groups.settings import GroupSettings
+from .groups.choosing import GroupMember
+from .groups.settings import DEFAULT_ASSIGNORS, GroupSettings
+from .groups.subscription import TopicPattern
 from .producer.producer import REMEMBERED_BATCHES, Producer
 from .producer.producer_record import CompressionName
 from .settings import ClientSettings, parse_bootstrap
@@ -347,7 +348,7 @@ class Client:
     @overload
     def consumer(
         self,
-        topics: str | Iterable[str] | re.Pattern[str] | Iterable[TopicPartition],
+        topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         *,
         group: str,
         start: GroupStart = "earliest",
@@ -357,7 +358,9 @@ class Client:
         instance_id: str | None = None,
         auto_commit: bool = True,
         auto_commit_interval_ms: int = 5_000,
-        assignors: Sequence[str | Assignor] = ("range", "cooperative-sticky"),
+        group_protocol: Literal["auto", "consumer", "classic"] = "auto",
+        server_assignor: str | None = None,
+        assignors: Sequence[str | Assignor] = DEFAULT_ASSIGNORS,
         session_timeout_ms: int = 45_000,
         heartbeat_interval_ms: int = 3_000,
         max_poll_interval_ms: int = 300_000,
@@ -369,7 +372,7 @@ class Client:
 
     def consumer(
         self,
-        topics: str | Iterable[str] | re.Pattern[str] | Iterable[TopicPartition],
+        topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         *,
         group: str | None = None,
         start: Start | GroupStart = "earliest",
@@ -380,6 +383,8 @@ class Client:
         instance_id: str | None = None,
         auto_commit: bool | None = None,
         auto_commit_interval_ms: int | None = None,
+        group_protocol: Literal["auto", "consumer", "classic"] | None = None,
+        server_assignor: str | None = None,
         assignors: Sequence[str | Assignor] | None = None,
         session_timeout_ms: int | None = None,
         heartbeat_interval_ms: int | None = None,
@@ -406,6 +411,8 @@ class Client:
             "instance_id": instance_id,
             "auto_commit": auto_commit,
             "auto_commit_interval_ms": auto_commit_interval_ms,
+            "group_protocol": group_protocol,
+            "server_assignor": server_assignor,
             "assignors": assignors,
             "session_timeout_ms": session_timeout_ms,
             "heartbeat_interval_ms": heartbeat_interval_ms,
@@ -435,7 +442,7 @@ class Client:
             self._view,
             topics,
             GroupSettings(group, **given),
-            Member,
+            GroupMember,
             start=start,  # type: ignore[arg-type]  # it refuses offsets
             callbacks=callbacks,
             max_bytes=max_bytes,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.kafka.consumer_members import SHORT
 from tests.support.any_broker import EMBEDDED, bootstrap, broker_version, client, connection, topic
 from tests.support.async_limits import limit_async_tests
+from tests.support.availability import not_available
+from tests.support.brokers import CANNOT_START
+from tools.kafka import VERSIONS, KafkaNode
 
 __all__ = ["bootstrap", "broker_version", "client", "connection", "topic"]
 
@@ -26,3 +31,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if parameters.get("broker_version") != EMBEDDED:
             item.add_marker("kafka")
     limit_async_tests(mine, LONGEST_S)
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def node848(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
+    """A broker of the consumer protocol, with short sessions."""
+    try:
+        kafka = KafkaNode(request.param, config=SHORT)
+        kafka.start()
+    except CANNOT_START as error:
+        not_available(f"Kafka {request.param}", error)
+    yield kafka
+    kafka.close()

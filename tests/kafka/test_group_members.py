@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import pytest
 
-import kproto
-from kproto import Client, ConfigurationError, KprotoError
+from kproto import ConfigurationError, KprotoError
 from kproto.client.groups.assignor import Assignor
 from kproto.client.groups.assignors.subscriptions import Subscription as Told
 from kproto.client.groups.assignors.subscriptions import TopicRacks
@@ -22,6 +21,7 @@ from kproto.client.groups.subscription import Subscription
 from kproto.messages import DescribeGroupsRequest
 from kproto.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kproto.messages.describe_groups_response import DescribedGroup
+from tests.kafka.members_of_groups import Members, all_of, shared, until
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START, StartCluster, StartKafka
 from tests.support.group_owner import Reading, made
@@ -49,29 +49,8 @@ def node(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
     kafka.close()
 
 
-class Group:
+class Group(Members):
     """Some members, each of a client of its own as in a process of its own."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self.id = f"group-{uuid.uuid4().hex}"
-        self.bootstrap = bootstrap
-        self.members: list[Member] = []
-        self.clients: list[Client] = []
-
-    async def client(self) -> Client:
-        settings = kproto.ClientSettings(metadata_max_age_ms=1_000, retry_backoff_max_ms=200)
-        client = Client(self.bootstrap, settings)
-        await client.__aenter__()
-        self.clients.append(client)
-        return client
-
-    async def topic(self, partitions: int, name: str = "") -> str:
-        """A new topic."""
-        name = name or f"group-{uuid.uuid4().hex}"
-        client = await self.client()
-        await client.create_topics(kproto.NewTopic(name, partitions=partitions))
-        await client.topic(name)
-        return name
 
     async def member(
         self, *wanted: str | re.Pattern[str], start: bool = True, **settings: Any
@@ -89,31 +68,6 @@ class Group:
     async def described(self) -> DescribedGroup:
         answer = await self.clients[0].request(DescribeGroupsRequest(groups=[self.id]))
         return answer.groups[0]
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        for member in self.members:
-            await member.close()
-        for client in self.clients:
-            await client.close()
-
-
-def all_of(topic: str, count: int) -> set[tuple[str, int]]:
-    return {(topic, number) for number in range(count)}
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for it; the test's own limit ends it."""
-    while not condition():  # noqa: ASYNC110 - what is waited for is no event of one loop
-        await asyncio.sleep(0.005)
-
-
-def shared(topic: str, count: int, *readings: Reading) -> bool:
-    """Whether each partition is read by one of them, and each of them reads some."""
-    read = [place for reading in readings for place in reading.places]
-    return sorted(read) == sorted(all_of(topic, count)) and all(each.places for each in readings)
 
 
 def has_some(reading: Reading) -> bool:

@@ -18,6 +18,7 @@ import pytest
 from kproto.broker import Broker, BrokerSettings
 from kproto.broker.coordinators import java_hash
 from kproto.broker.groups import Moment
+from kproto.broker.groups.group import Group
 from kproto.messages.base import Request
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
@@ -179,7 +180,7 @@ class Pair:
 
         def look(broker: Broker) -> tuple[str | None, int, str | None]:
             group = broker._cluster.groups.find(self.ours.group_id, Moment(0, 0))
-            if group is None:
+            if not isinstance(group, Group):
                 return None, 0, None
             return group.leader, len(group.members), group.protocol
 

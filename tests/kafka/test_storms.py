@@ -12,14 +12,18 @@ from tests.support.brokers import StartKafka
 from tools.kafka import VERSIONS
 from tools.setup.maven import MavenError
 from tools.storm import Plan, storm
-from tools.storm.__main__ import CONFIG
 from tools.storm.java import resolve_tools
 from tools.storm.page import facts
+from tools.storm.protocols import BROKER_CONFIG
 
 PLANS = {
     "harmed": Plan(minutes=0.5, seed=11, partitions=12, ours=4),
     "eager": Plan(minutes=0.5, seed=13, partitions=12, ours=4, assignor="range"),
+    "of the consumer protocol": Plan(minutes=0.5, seed=15, partitions=12, assignor="uniform"),
     "harmed on 3.9.2": Plan(minutes=0.5, seed=12, partitions=12, ours=4, version="3.9.2"),
+    "of the consumer protocol on 3.9.2": Plan(
+        minutes=0.5, seed=16, partitions=12, others=0, assignor="uniform", version="3.9.2"
+    ),
 }
 MIXED = Plan(
     minutes=0.6,
@@ -36,12 +40,19 @@ MIXED = Plan(
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "name", ["harmed", "eager", pytest.param("harmed on 3.9.2", marks=pytest.mark.thorough)]
+    "name",
+    [
+        "harmed",
+        "eager",
+        "of the consumer protocol",
+        pytest.param("harmed on 3.9.2", marks=pytest.mark.thorough),
+        pytest.param("of the consumer protocol on 3.9.2", marks=pytest.mark.thorough),
+    ],
 )
 async def test_what_is_left_of_a_storm(start_kafka: StartKafka, name: str) -> None:
     java_is_there()
     plan = PLANS[name]
-    result = await storm(plan, start_kafka(plan.version, CONFIG).bootstrap, lambda *_: None)
+    result = await storm(plan, start_kafka(plan.version, BROKER_CONFIG).bootstrap, lambda *_: None)
     assert result.is_right, facts(result)
     assert result.verdict.records > 1_000
 
@@ -58,7 +69,7 @@ async def test_members_of_five_clients_share_a_topic(
     """Ours tell the truth; what the others see twice is theirs."""
     java_is_there()
     plan = replace(MIXED, version=version)
-    result = await storm(plan, start_kafka(version, CONFIG).bootstrap, lambda *_: None)
+    result = await storm(plan, start_kafka(version, BROKER_CONFIG).bootstrap, lambda *_: None)
     assert result.is_right, facts(result)
 
 

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from typing import TypeVar
 
 from kproto.client.client import Client
 from kproto.client.cluster.metadata import TopicPartition
+from kproto.client.cluster.view import ClusterView
+from kproto.client.groups.choosing import GroupMember
+from kproto.client.groups.consumer_protocol.member import ConsumerMember
 from kproto.client.groups.member import Member
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
 from kproto.wire.errors import KprotoError
 
-__all__ = ["Reading", "made"]
+__all__ = ["Reading", "made", "made_as"]
+
+M = TypeVar("M", ConsumerMember, GroupMember, Member)
 
 
 class Reading:
@@ -76,8 +82,18 @@ class Reading:
 def made(
     client: Client, settings: GroupSettings, wanted: str | Subscription
 ) -> tuple[Member, Reading]:
-    """A member that is not started yet, and who reads for it."""
+    """A member of a classic group that is not started yet, and who reads for it."""
+    return made_as(Member, client, settings, wanted)
+
+
+def made_as(
+    kind: Callable[[ClusterView, GroupSettings, Reading], M],
+    client: Client,
+    settings: GroupSettings,
+    wanted: str | Subscription,
+) -> tuple[M, Reading]:
+    """The same of a class of members."""
     reading = Reading()
-    member = Member(client._view, settings, reading)
+    member = kind(client._view, settings, reading)
     member.subscribe(Subscription.to(wanted) if isinstance(wanted, str) else wanted)
     return member, reading

@@ -19,6 +19,7 @@ from kproto import (
     RetryTopic,
     RunSummary,
     Stop,
+    TopicPattern,
     Uuid,
     failure_of,
     messages,
@@ -171,6 +172,8 @@ async def a_group_makes_another_consumer(client: Client) -> None:
     assert_type(client.consumer(re.compile("a.*"), group="g", start="none"), GroupConsumer)
     client.consumer("a", group="g", start=datetime.now(UTC), instance_id="i", leave=True)
     client.consumer(["a", "b"], group="g", start=timedelta(hours=1), assignors=["sticky"])
+    assert_type(client.consumer(TopicPattern("a.*"), group="g"), GroupConsumer)
+    client.consumer("a", group="g", group_protocol="consumer", server_assignor="uniform")
 
 
 async def a_group_consumer_is_read_like_any(client: Client) -> None:

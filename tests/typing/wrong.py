@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from kproto import Client, GroupConsumer, Record, Uuid, messages
+from kproto import Client, GroupConsumer, Record, TopicPattern, Uuid, messages
 from kproto.messages import (
     FetchResponse,
     MetadataRequest,
@@ -103,6 +103,8 @@ async def wrong_consumers(client: Client) -> None:
     client.consumer("a", group="g", stop_at_end=True)  # error: a group has no end
     client.consumer("a", group="g", start={("a", 0): 5})  # error: commits say where
     client.consumer("a", group=b"g")  # error: a group is a str
+    client.consumer("a", group="g", group_protocol="newest")  # error: no such protocol
+    client.consumer(TopicPattern("a"))  # error: a broker matches it for a group
     client.consumer("a", group="g", on_lost=lambda: None)  # error: it is told partitions
     async with client.consumer("a", group="g") as consumer:
         consumer.seek("a", 5)  # error: a partition is wanted

@@ -25,8 +25,10 @@ class ReferenceUnavailableError(RuntimeError):
     """There is no Java, no jar or no compiler here, and none can be fetched."""
 
 
-def class_path(release: str) -> str:
+def class_path(release: str, folder: Path = SOURCES) -> str:
     """The class path of the program on the jars of `release`, compiling it when it is not there.
+
+    It is that in `folder`.
 
     Safe in several processes at once. Raises ReferenceUnavailableError.
     """
@@ -36,7 +38,7 @@ def class_path(release: str) -> str:
     except (KafkaJarsError, java.JavaNotFoundError) as error:
         raise ReferenceUnavailableError(str(error)) from error
     libraries = os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar")))
-    sources = sorted(SOURCES.glob("*.java"))
+    sources = sorted(folder.glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
     classes = CACHE / f"{release}-{digest}"
     with locked(CACHE / "lock"):

@@ -17,11 +17,9 @@ from tools.setup.maven import MavenError
 from tools.setup.parts import write_part
 
 from .page import PAGE, PART, facts, table
+from .protocols import BROKER_CONFIG
 from .run import Plan, storm
 from .running import KINDS
-
-#: Of the broker: members begin at once, and only two partitions hold what is committed.
-CONFIG = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "2"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     columns = (TextColumn("{task.description:40}"), BarColumn(), TimeElapsedColumn())
     try:
         with (
-            KafkaNode(plan.version, config=CONFIG) as node,
+            KafkaNode(plan.version, config=BROKER_CONFIG) as node,
             Progress(*columns, console=Console(stderr=True)) as bar,
         ):
             task = bar.add_task("the storm begins", total=plan.minutes * 60)
@@ -74,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--ours", type=int, default=plan.ours, help="most members of ours; default: %(default)s")
     add("--others", type=int, default=plan.others, help="most others; default: %(default)s")
     add("--kinds", nargs="+", default=list(plan.kinds), choices=kinds, help="of the others")
-    add("--assignor", default=plan.assignor, help="default: %(default)s")
+    add("--assignor", default=plan.assignor, help="or uniform, a broker's; default: %(default)s")
     add("--version", default=plan.version, choices=VERSIONS, help="of Kafka; default: %(default)s")
     add("--gentle", action="store_true", help="nobody is killed, stalled or slow")
     add("--json", action="store_true", help="print plain data")

@@ -11,6 +11,8 @@ from tools.kafka.jars import CACHE, SLF4J_VERSION
 from tools.setup.java import java_home
 from tools.setup.maven import fetch_jars
 
+from .protocols import BROKERS_OWN
+
 __all__ = ["RELEASE", "command", "lines_of", "resolve_tools"]
 
 #: The newest release of Kafka's tools that Maven Central has; it works with brokers of 4.4.0.
@@ -40,10 +42,13 @@ def resolve_tools() -> Path:
 
 def command(bootstrap: str, topic: str, group: str, assignor: str, config: Path) -> list[str]:
     """How it is started; `config` is written. Raises MavenError and JavaNotFoundError."""
-    config.write_text(
-        "session.timeout.ms=6000\nheartbeat.interval.ms=500\nmax.poll.records=50\n",
-        encoding="utf-8",
-    )
+    if assignor in BROKERS_OWN:
+        lines = ["max.poll.records=50"]
+        protocol = ["--group-protocol", "consumer", "--group-remote-assignor", assignor]
+    else:
+        lines = ["session.timeout.ms=6000", "heartbeat.interval.ms=500", "max.poll.records=50"]
+        protocol = ["--session-timeout", "6000", "--assignment-strategy", _CLASSES[assignor]]
+    config.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return [
         str(java_home() / "bin" / "java"),
         "-Xmx96m",
@@ -54,8 +59,7 @@ def command(bootstrap: str, topic: str, group: str, assignor: str, config: Path)
         str(resolve_tools() / "*"),
         "org.apache.kafka.tools.VerifiableConsumer",
         *("--bootstrap-server", bootstrap, "--topic", topic, "--group-id", group),
-        *("--session-timeout", "6000", "--reset-policy", "earliest"),
-        *("--assignment-strategy", _CLASSES[assignor], "--command-config", str(config)),
+        *("--reset-policy", "earliest", *protocol, "--command-config", str(config)),
     ]
 
 

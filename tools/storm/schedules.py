@@ -6,6 +6,9 @@ Members join, leave, are cancelled, are slow and are cut off; answers are lost, 
 coordinators move. Right is: no partition has two owners at once, nothing is committed before it is
 done, every record is done by somebody, and nobody hangs. A schedule has its own seed, so that a
 wrong one can be played again.
+
+With `--assignor uniform` the members are of the consumer protocol (KIP-848); with `mixed` each is
+of that, of the classic one or of what the group is, so that the group changes its protocol.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ import kproto
 from kproto.broker import BrokerSettings, Close, Cluster
 from kproto.broker.faults import Control, ErrorCode, LoseAnswer, SilentConnection, Slow
 from kproto.messages import (
+    ConsumerGroupHeartbeatRequest,
+    DescribeGroupsRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
@@ -34,6 +39,8 @@ from kproto.messages import (
 )
 from kproto.protocol.received import ReceivedRequest
 from kproto.testing.clock import ManualClock
+
+from .protocols import of_ours
 
 __all__ = ["Outcome", "play"]
 
@@ -58,6 +65,15 @@ APIS: Final = (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
+#: The same of members that the broker assigns to.
+APIS_OF_CONSUMERS: Final = (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequest,
+    DescribeGroupsRequest,
+    FindCoordinatorRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+)
 REFUSALS: Final = (
     "COORDINATOR_LOAD_IN_PROGRESS",
     "COORDINATOR_NOT_AVAILABLE",
@@ -72,7 +88,13 @@ SETTINGS: Final = kproto.ClientSettings(
     connect_timeout_ms=2_000,
     connect_timeout_max_ms=4_000,
 )
-BROKERS: Final = BrokerSettings(offsets_topic_num_partitions=2)
+BROKERS: Final = BrokerSettings(
+    offsets_topic_num_partitions=2,
+    group_consumer_min_session_timeout_ms=6_000,
+    group_consumer_session_timeout_ms=6_000,
+    group_consumer_min_heartbeat_interval_ms=1_000,
+    group_consumer_heartbeat_interval_ms=1_000,
+)
 
 
 @dataclass
@@ -111,6 +133,9 @@ class _Schedule:
         self.cluster = cluster
         self.clock = clock
         self.assignor = assignor
+        self.apis = {"uniform": APIS_OF_CONSUMERS, "mixed": (*APIS, *APIS_OF_CONSUMERS)}.get(
+            assignor, APIS
+        )
         self.chance = random.Random(outcome.seed)
         self.owners: dict[int, str] = {}
         self.done: list[set[int]] = [set() for _ in range(PARTITIONS)]
@@ -221,7 +246,7 @@ class _Schedule:
         self.cut_off.discard(member.name)
 
     def _fault(self, function: Callable[[ReceivedRequest], Any], times: int = 1) -> None:
-        api = self.chance.choice(APIS)
+        api = self.chance.choice(self.apis)
         self._faults.append(self.cluster.control(function, request=api, times=times))
 
     async def _loses_answer(self) -> None:
@@ -346,7 +371,7 @@ class _Player:
             async with client.consumer(
                 TOPIC,
                 group=GROUP,
-                assignors=[schedule.assignor],
+                **self._protocol(schedule.assignor),
                 session_timeout_ms=6_000,
                 heartbeat_interval_ms=1_000,
                 max_poll_interval_ms=20_000,
@@ -362,6 +387,11 @@ class _Player:
             await client.close()
             for partition in [p for p, owner in schedule.owners.items() if owner == self.name]:
                 del schedule.owners[partition]
+
+    def _protocol(self, assignor: str) -> dict[str, Any]:
+        if assignor == "mixed":
+            return {"group_protocol": self._chance.choice(["auto", "consumer", "classic"])}
+        return of_ours(assignor)
 
     async def _read(self, consumer: Any) -> None:
         schedule = self._schedule

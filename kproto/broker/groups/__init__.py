@@ -2,20 +2,25 @@
 
 `states` is the table of what leads to what, `group` carries it out on the members of one group
 (`roster`) in its `phases`, `groups` are all of a cluster. `asked` is what members want, `answers`
-what they wait for, `kept` what outlives a coordinator.
+what they wait for, `kept` what outlives a coordinator. Groups of the consumer protocol (KIP-848)
+are in `consumer`; `migration` makes one kind of the other.
 """
 
 from .answers import Awaited, JoinAnswer, SyncAnswer
 from .asked import Joining, Leaving, Syncing
+from .consumer import ConsumerGroup, ConsumerLimits, MigrationPolicy
 from .group import Group
-from .groups import Groups
+from .groups import AnyGroup, Groups
 from .limits import GroupLimits
 from .members import Member, MemberProtocol
 from .moment import Moment
 from .states import GroupState
 
 __all__ = [
+    "AnyGroup",
     "Awaited",
+    "ConsumerGroup",
+    "ConsumerLimits",
     "Group",
     "GroupLimits",
     "GroupState",
@@ -25,6 +30,7 @@ __all__ = [
     "Leaving",
     "Member",
     "MemberProtocol",
+    "MigrationPolicy",
     "Moment",
     "SyncAnswer",
     "Syncing",

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from ..refusal import refusal
 from .states import GroupState
 
-__all__ = ["Committing", "check_commit", "check_deletion", "keeps_session"]
+__all__ = ["Committing", "Deleting", "check_commit", "check_deletion", "keeps_session"]
 
 #: From this version of OffsetCommit on, a group that is not there is GROUP_ID_NOT_FOUND.
 _FIRST_VERSION_OF_NOT_FOUND: Final = 9
@@ -32,6 +32,19 @@ class Committing(Protocol):
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
         """Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID for a former self."""
+
+
+class Deleting(Protocol):
+    """What the check of a deletion asks of a group, of either protocol."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def protocol_type(self) -> str | None: ...
+
+    @property
+    def state(self) -> str: ...
 
 
 def check_commit(
@@ -75,15 +88,15 @@ def keeps_session(group: Committing) -> bool:
     return group.state in _OF_SESSIONS
 
 
-def check_deletion(group: Committing | None) -> None:
+def check_deletion(group: Deleting | None) -> None:
     """Whether offsets of a group may be deleted one by one (KIP-496).
 
     Those of topics that it subscribes to may not: that is asked topic by topic. Raises
     GROUP_ID_NOT_FOUND, and NON_EMPTY_GROUP where members do not say what they subscribe to.
     """
-    if group is None or group.state is GroupState.DEAD:
+    if group is None or group.state == GroupState.DEAD:
         raise refusal("GROUP_ID_NOT_FOUND", "there is no such group")
-    if group.state is not GroupState.EMPTY and group.protocol_type != "consumer":
+    if group.state != GroupState.EMPTY and group.protocol_type != "consumer":
         raise refusal(
             "NON_EMPTY_GROUP",
             f"group {group.group_id!r} has members, and they are no consumers",

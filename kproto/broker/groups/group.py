@@ -25,7 +25,7 @@ from .asked import Joining, Leaving, Syncing
 from .group_metadata import GroupMetadata
 from .kept import fill, metadata_of
 from .limits import GroupLimits
-from .members import Member
+from .members import Member, ProtocolsOf
 from .moment import Moment
 from .offsets import Offsets
 from .phases import JoinPhase, SyncPhase
@@ -218,11 +218,11 @@ class Group(Watched):
 
     # Where a coordinator goes and comes
 
-    def unload(self) -> None:
+    def unload(self, error: str = "NOT_COORDINATOR") -> None:
         """The coordinator is one no more: all that wait hear so, and nothing is due any more."""
         for member in self.members.values():
-            self._answer_join(member, JoinAnswer(member.member_id, "NOT_COORDINATOR"))
-            self._answer_sync(member, SyncAnswer("NOT_COORDINATOR"))
+            self._answer_join(member, JoinAnswer(member.member_id, error))
+            self._answer_sync(member, SyncAnswer(error))
         self._roster.clear()
         self._to_sync.clear()
         self._join_phase = self._sync_phase = None
@@ -238,6 +238,16 @@ class Group(Watched):
         self._topics = self._subscribed()
         if len(self.members) > self._limits.max_size:
             self._rebalance("the group is larger than group_max_size", now)
+
+    def begin_anew(self, protocols: ProtocolsOf, reason: str | None, now: Moment) -> None:
+        """Have what members of a group support that was of the consumer protocol.
+
+        For a reason they join again.
+        """
+        for member_id, its in protocols.items():
+            self.members[member_id].protocols = its
+        if reason is not None:
+            self._rebalance(reason, now)
 
     @property
     def metadata(self) -> GroupMetadata:

@@ -5,12 +5,13 @@ Plain data, which `roster` and `group` change.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from .answers import Awaited, JoinAnswer, SyncAnswer
 
-__all__ = ["Member", "MemberProtocol"]
+__all__ = ["Member", "MemberProtocol", "ProtocolsOf"]
 
 
 class MemberProtocol(NamedTuple):
@@ -18,6 +19,10 @@ class MemberProtocol(NamedTuple):
 
     name: str
     metadata: bytes
+
+
+ProtocolsOf: TypeAlias = Mapping[str, tuple[MemberProtocol, ...]]
+"""The protocols of members, by their ids."""
 
 
 @dataclass(slots=True, eq=False)

@@ -97,8 +97,13 @@ class Offsets:
 class Expiring(Protocol):
     """What expiry asks of a group; `last_empty_at` is in ms, None where nobody knows it."""
 
-    protocol_type: str | None
     offsets: Offsets
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def protocol_type(self) -> str | None: ...
 
     @property
     def state(self) -> str: ...
@@ -115,13 +120,14 @@ def expired(group: Expiring, now_ms: int, retention_ms: int) -> list[TopicPartit
     | group | `retention_ms` counts |
     |---|---|
     | of simple consumers: no protocol type | from the commit |
+    | of the consumer protocol | from the commit, for topics that nobody subscribes to |
     | without members | from when the last one left |
     | of consumers, stable | from the commit, for topics that nobody subscribes to |
     | any other | not |
 
     A commit that brought an end of its own has that (OffsetCommit v2 to v4).
     """
-    if group.protocol_type is None:
+    if group.protocol_type is None or group.type == "consumer":
         since: int | None = None
     elif group.state == "Empty":
         since = group.last_empty_at

@@ -23,15 +23,15 @@ from ..lines import one_line
 from ..refusal import refusal
 from ..storage.partition import Partition
 from ..topics import Topic, Topics
-from .group import Group
-from .groups import Groups
+from .consumer import ConsumerGroup
+from .groups import AnyGroup, Groups
+from .migration import replaced
 from .moment import Moment
 from .offsets import TopicPartition, expired
 from .states import GroupState
 from .stored import (
     OFFSETS_TOPIC,
     batch_of,
-    group_record,
     group_tombstone,
     load,
     offset_tombstone,
@@ -87,7 +87,7 @@ class OffsetsTopic:
         self._retention_ms = retention_ms
         self._check_interval_ms = check_interval_ms
         self._loaded: dict[int, _Loaded] = {}
-        groups.store = self._store
+        groups.write = self.append
 
     # Who coordinates
 
@@ -120,24 +120,35 @@ class OffsetsTopic:
 
     # Groups
 
-    def find(self, node_id: int, group_id: str, now: Moment) -> Group | None:
+    def find(self, node_id: int, group_id: str, now: Moment) -> AnyGroup | None:
         """A group, as it is now; None where there is none. Raises NOT_COORDINATOR."""
         self._load(self.check(node_id, group_id), now)
         group = self._groups.find(group_id, now)
         return None if group is None or self._expire(group, now) else group
 
-    def find_or_create(
-        self, node_id: int, group_id: str, now: Moment, *, keep: bool = False
-    ) -> Group:
-        """The same; a group that is not there is made, and written for `keep`.
+    def find_or_create(self, node_id: int, group_id: str, now: Moment) -> AnyGroup:
+        """The same; a group that is not there is made, and not written. Raises NOT_COORDINATOR."""
+        return self.find(node_id, group_id, now) or self._groups.find_or_create(
+            group_id, now, keep=False
+        )
+
+    def to_join(self, node_id: int, group_id: str, now: Moment) -> AnyGroup:
+        """The group for a member of the classic protocol that has no id yet.
 
         Raises NOT_COORDINATOR, and as `append` does.
         """
-        return self.find(node_id, group_id, now) or self._groups.find_or_create(
-            group_id, now, keep=keep
-        )
+        self.find(node_id, group_id, now)
+        return self._groups.to_join(group_id, now)
 
-    def all_of(self, node_id: int, now: Moment) -> list[Group]:
+    def consumer_group(self, node_id: int, group_id: str, now: Moment) -> ConsumerGroup:
+        """The group for a member of the consumer protocol that joins.
+
+        Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a classic group that stays one.
+        """
+        self.find(node_id, group_id, now)
+        return self._groups.consumer_group(group_id, now)
+
+    def all_of(self, node_id: int, now: Moment) -> list[AnyGroup]:
         """Every group that a node coordinates, as it is now."""
         topic = self.topic
         for partition in () if topic is None else topic.partitions:
@@ -192,28 +203,28 @@ class OffsetsTopic:
                 gone = group.offsets.of_deleted(deleted.name, deleted.topic_id)
                 self._remove(group, gone, now)
 
-    def _store(self, group: Group, now: Moment) -> None:
-        """Write what members have made of a group. Raises as `append` does."""
-        self.append(group.group_id, [group_record(group.group_id, group.metadata)], now)
-
-    def delete(self, group: Group, now: Moment) -> None:
+    def delete(self, group: AnyGroup, now: Moment) -> None:
         """A group and its offsets are no more. Raises as `append` does."""
         places = [place for place, _ in group.offsets]
         records = [offset_tombstone(group.group_id, *place) for place in places]
-        self.append(group.group_id, [*records, group_tombstone(group.group_id)], now)
+        if isinstance(group, ConsumerGroup):
+            records += replaced(group.kept, group.group_id)
+        else:
+            records.append(group_tombstone(group.group_id))
+        self.append(group.group_id, records, now)
         self._groups.delete(group)
 
-    def _expire(self, group: Group, now: Moment) -> bool:
+    def _expire(self, group: AnyGroup, now: Moment) -> bool:
         """Drop what has had its time; whether the group went with it."""
         places = expired(group, now.date_ms, self._retention_ms)
-        if group.state is GroupState.EMPTY and len(places) == len(group.offsets):
+        if group.state == GroupState.EMPTY and len(places) == len(group.offsets):
             since = group.last_empty_at
             if places or since is None or now.date_ms - since >= self._check_interval_ms:
                 return self._let_go(group, places, now)
         self._remove(group, places, now)
         return False
 
-    def _let_go(self, group: Group, places: Sequence[TopicPartition], now: Moment) -> bool:
+    def _let_go(self, group: AnyGroup, places: Sequence[TopicPartition], now: Moment) -> bool:
         """A group whose last offsets, `places`, have had their time goes with them; whether so."""
         try:
             self.delete(group, now)
@@ -225,7 +236,7 @@ class OffsetsTopic:
             return False
         return True
 
-    def _remove(self, group: Group, places: Sequence[TopicPartition], now: Moment) -> bool:
+    def _remove(self, group: AnyGroup, places: Sequence[TopicPartition], now: Moment) -> bool:
         """Drop offsets, in as many batches as it takes, as in Kafka; whether all are gone."""
         try:
             records = [offset_tombstone(group.group_id, *place) for place in places]
@@ -259,7 +270,7 @@ class OffsetsTopic:
         partition.moved.watchers.add(unload)
         found = load(_records(partition))
         for group_id, stored in found.items():
-            self._groups.restore(group_id, stored.metadata, stored.offsets, now)
+            self._groups.restore(group_id, stored, now)
         if found:
             logger.info("%s-%d: %d groups are read", OFFSETS_TOPIC, index, len(found))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ...messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from ...messages.group_metadata_key import GroupMetadataKey
 from ...messages.group_metadata_value import GroupMetadataValue
 from ...messages.group_metadata_value import MemberMetadata as MemberValue
@@ -26,6 +27,7 @@ from ...stored.coordinator import (
     encode_coordinator_record,
 )
 from ...wire.errors import DecodeError
+from .consumer.state import ConsumerKey, ConsumerState
 from .group_metadata import GroupMetadata, MemberMetadata
 from .offsets import CommittedOffset, Offsets
 
@@ -54,9 +56,13 @@ _NO_TIME: Final = -1
 
 @dataclass(slots=True)
 class StoredGroup:
-    """A group as its records say; without metadata it is one of simple consumers."""
+    """A group as its records say; without metadata it is one of simple consumers.
+
+    `consumer` is there for one of the consumer protocol, which has no metadata.
+    """
 
     metadata: GroupMetadata | None = None
+    consumer: ConsumerState | None = None
     offsets: Offsets = field(default_factory=Offsets)
 
 
@@ -122,8 +128,8 @@ def batch_of(records: Sequence[CoordinatorRecord], now_ms: int) -> bytes:
 def load(records: Iterable[Record]) -> dict[str, StoredGroup]:
     """The groups that the records of a partition leave, by id.
 
-    Types that are not of groups with a generation are passed over, as are records that cannot be
-    read: the log names them.
+    Types that are of other groups are passed over, as are records that cannot be read: the log
+    names them.
     """
     groups: dict[str, StoredGroup] = {}
     for record in records:
@@ -152,10 +158,37 @@ def _take(groups: dict[str, StoredGroup], record: CoordinatorRecord) -> None:
         if value is not None:
             assert isinstance(value, GroupMetadataValue)
             groups.setdefault(key.group, StoredGroup()).metadata = _metadata(value)
-        elif key.group in groups and not groups[key.group].offsets:
-            del groups[key.group]
         elif key.group in groups:
             groups[key.group].metadata = None
+            _drop_empty(groups, key.group)
+    elif isinstance(key, ConsumerKey):
+        _take_consumer(groups, key, record)
+
+
+def _take_consumer(
+    groups: dict[str, StoredGroup], key: ConsumerKey, record: CoordinatorRecord
+) -> None:
+    """A tombstone of what is not there says nothing; that of a group is the last of its own."""
+    group_id = key.group_id
+    if record.value is not None:
+        group = groups.setdefault(group_id, StoredGroup())
+        group.consumer = group.consumer or ConsumerState()
+    elif group_id not in groups or groups[group_id].consumer is None:
+        return
+    elif isinstance(key, ConsumerGroupMetadataKey):
+        groups[group_id].consumer = None
+        _drop_empty(groups, group_id)
+        return
+    state = groups[group_id].consumer
+    assert state is not None
+    state.take(record)
+
+
+def _drop_empty(groups: dict[str, StoredGroup], group_id: str) -> None:
+    """What has nothing left is no group."""
+    group = groups[group_id]
+    if group.metadata is None and group.consumer is None and not group.offsets:
+        del groups[group_id]
 
 
 def _committed(value: OffsetCommitValue | LegacyOffsetCommitValue) -> CommittedOffset:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from ..coordinators import java_hash
+from .java_order import bucket, grown_size
 
 __all__ = ["elected_protocol"]
-
-#: Java's HashMap: its first size, and how full it gets before that is doubled.
-_BUCKETS: Final = 16
-_FULL: Final = 0.75
 
 
 def elected_protocol(members: Iterable[Sequence[str]]) -> str:
@@ -24,15 +20,7 @@ def elected_protocol(members: Iterable[Sequence[str]]) -> str:
     wanted = list(members)
     common = set.intersection(*(set(names) for names in wanted)) if wanted else set()
     votes = Counter(next(name for name in names if name in common) for names in wanted if common)
-    buckets = _BUCKETS
-    while len(votes) > buckets * _FULL:
-        buckets *= 2
+    buckets = grown_size(len(votes))
     most = max(votes.values())
     tied = [name for name, count in votes.items() if count == most]
-    return min(tied, key=lambda name: _spread(java_hash(name)) & (buckets - 1))
-
-
-def _spread(value: int) -> int:
-    """How a HashMap mixes the higher bits of a hash into the lower ones."""
-    value &= 0xFFFF_FFFF
-    return value ^ value >> 16
+    return min(tied, key=lambda name: bucket(java_hash(name), buckets))

@@ -45,6 +45,8 @@ from .api_49_alter_client_quotas import alter_client_quotas
 from .api_50_describe_user_scram_credentials import describe_user_scram_credentials
 from .api_51_alter_user_scram_credentials import alter_user_scram_credentials
 from .api_60_describe_cluster import describe_cluster
+from .api_68_consumer_group_heartbeat import consumer_group_heartbeat
+from .api_69_consumer_group_describe import consumer_group_describe
 
 __all__ = ["KAFKA_APIS"]
 
@@ -86,4 +88,6 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     describe_user_scram_credentials,
     alter_user_scram_credentials,
     describe_cluster,
+    consumer_group_heartbeat,
+    consumer_group_describe,
 )

@@ -12,10 +12,11 @@ v10     topics by id (KIP-848, KIP-1191)
 
 The coordinator alone takes commits: others are NOT_COORDINATOR. A topic or partition that is not
 there is UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, and the rest is committed. Who may commit
-is decided by `groups.committing`; each commit is a record of `__consumer_offsets`, and those of one
+is decided by `groups.committing`, for groups of the consumer protocol by
+`groups.consumer.committing`; each commit is a record of `__consumer_offsets`, and those of one
 request are one batch.
 
-Left out: member epochs, as all groups are classic ones.
+Left out: nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ from ...wire.errors import BrokerResponseError
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import find_group, find_or_create_group, moment
+from ..groups import ConsumerGroup
 from ..groups.committing import check_commit, keeps_session
+from ..groups.consumer.committing import check_commit as check_commit_of_epoch
 from ..groups.offsets import CommittedOffset, too_long
 from ..groups.stored import offset_record
 from ..registry import handles
@@ -112,9 +115,13 @@ def _commit(
     generation = request.generation_id_or_member_epoch
     member_id, instance_id = request.member_id, request.group_instance_id
     group = find_group(context, group_id)
-    check_commit(group, member_id, generation, instance_id, version)
-    if group is not None and keeps_session(group):
-        group.live_on(member_id, now)
+    if isinstance(group, ConsumerGroup):
+        places = [(topic.topic_id, partition.partition_index) for _, topic, partition in wanted]
+        check_commit_of_epoch(group, member_id, generation, version, places)
+    else:
+        check_commit(group, member_id, generation, instance_id, version)
+        if group is not None and keeps_session(group):
+            group.live_on(member_id, now)
     most = context.settings.offset_metadata_max_bytes
     expire_ms = None
     if request.retention_time_ms != _NOT_SAID:
@@ -137,7 +144,7 @@ def _commit(
         commits.append((topic.name, partition.partition_index, committed))
     keeper.append(group_id, [offset_record(group_id, *commit) for commit in commits], now)
     if group is None:
-        group = find_or_create_group(context, group_id, keep=False)
+        group = find_or_create_group(context, group_id)
     for commit in commits:
         group.offsets.put(*commit)
     return codes

@@ -15,8 +15,10 @@ Nothing committed is offset -1, also of a group, topic or partition that is not 
 error of the group stands beside each partition. Of all topics those are left out that the client
 may not describe, and since v10 those that have no id as they are there no more.
 
-Left out: UNSTABLE_OFFSET_COMMIT, as there are no transactions; member epochs, as all groups are
-classic ones, of which Kafka does not look at them either.
+Of a group of the consumer protocol a member that says its epoch must say the right one:
+STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID. Of classic groups Kafka does not look at it either.
+
+Left out: UNSTABLE_OFFSET_COMMIT, as there are no transactions.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ from ...wire.uuid import ZERO_UUID, Uuid
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import find_group
-from ..groups.group import Group
+from ..groups import AnyGroup, ConsumerGroup
+from ..groups.consumer.committing import check_fetch
 from ..groups.offsets import CommittedOffset
 from ..registry import handles
 from ..rights import allows, check, check_topic_of_id
@@ -84,7 +87,8 @@ def offset_fetch(
     topics = None
     if request.topics is not None:
         topics = [_Topic(each.name, ZERO_UUID, each.partition_indexes) for each in request.topics]
-    code, found = _answered(context, request.group_id, topics, version)
+    wanted = OffsetFetchRequestGroup(group_id=request.group_id)
+    code, found = _answered(context, wanted, topics, version)
     return OffsetFetchResponse(
         error_code=code,
         topics=[
@@ -104,7 +108,7 @@ def _group(
         topics = [
             _Topic(each.name, each.topic_id, each.partition_indexes) for each in wanted.topics
         ]
-    code, found = _answered(context, wanted.group_id, topics, version)
+    code, found = _answered(context, wanted, topics, version)
     return OffsetFetchResponseGroup(
         group_id=wanted.group_id,
         error_code=code,
@@ -133,12 +137,14 @@ def _partitions(kind: type[P], topic: _Found) -> list[P]:
 
 
 def _answered(
-    context: Context, group_id: str, topics: list[_Topic] | None, version: int
+    context: Context, wanted: OffsetFetchRequestGroup, topics: list[_Topic] | None, version: int
 ) -> tuple[int, list[_Found]]:
     """The error code of a group, and its topics; None asks for all of them."""
     try:
-        check(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
-        group = find_group(context, group_id)
+        check(context, Operation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
+        group = find_group(context, wanted.group_id)
+        if isinstance(group, ConsumerGroup):
+            check_fetch(group, wanted.member_id, wanted.member_epoch)
     except BrokerResponseError as error:
         if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
             return error.code, []
@@ -154,7 +160,7 @@ def _answered(
     return _NONE, found + refused
 
 
-def _all(context: Context, group: Group, version: int) -> list[_Found]:
+def _all(context: Context, group: AnyGroup, version: int) -> list[_Found]:
     found = []
     for name in group.offsets.topics:
         if not allows(context, Operation.DESCRIBE, ResourceType.TOPIC, name):
@@ -175,7 +181,7 @@ def _all(context: Context, group: Group, version: int) -> list[_Found]:
     return found
 
 
-def _asked(context: Context, group: Group | None, topic: _Topic, version: int) -> _Found:
+def _asked(context: Context, group: AnyGroup | None, topic: _Topic, version: int) -> _Found:
     """Raises UNKNOWN_TOPIC_ID and TOPIC_AUTHORIZATION_FAILED."""
     name = topic.name
     if version >= _FIRST_VERSION_BY_ID:

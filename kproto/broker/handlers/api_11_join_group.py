@@ -10,6 +10,8 @@ v7      protocol type; no protocol is null (KIP-559)
 v8      reason (KIP-800), which the log says
 v9      a static leader that comes back may be told not to assign (KIP-814)
 
+In a group of the consumer protocol the answer comes at once, and nobody leads (`groups.consumer`).
+
 Left out: the order of Kafka's hash map. Members are told to the leader, and lead in the place of
 one that left, in the order in which they joined.
 """
@@ -24,17 +26,19 @@ from ...messages.join_group_response import JoinGroupResponse, JoinGroupResponse
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.limits import MAX_STRING_BYTES
+from ...wire.uuid import Uuid
 from ..context import Context
 from ..coordinating import (
     answered,
     check_coordinator,
     check_member_request,
     find_group,
-    find_or_create_group,
+    join_classic_group,
     moment,
 )
 from ..decisions import Decision
-from ..groups import JoinAnswer, Joining, MemberProtocol
+from ..groups import ConsumerGroup, JoinAnswer, Joining, MemberProtocol
+from ..groups.consumer import classic
 from ..refusal import refusal
 from ..registry import handles
 
@@ -70,12 +74,17 @@ def join_group(context: Context, request: JoinGroupRequest, version: int) -> Dec
         return written(JoinAnswer("", "UNKNOWN_SERVER_ERROR"))  # as Kafka, which cannot say the id
     else:
         try:
-            group = find_or_create_group(context, request.group_id, keep=True)
+            group = join_classic_group(context, request.group_id)
         except BrokerResponseError as error:
             return written(JoinAnswer("", error.name))
     if group is None:
         return written(JoinAnswer(request.member_id, "UNKNOWN_MEMBER_ID"))
-    awaited = group.join(_joining(context, request, version), new_id, now)
+    joining = _joining(context, request, version)
+    if isinstance(group, ConsumerGroup):
+        if not group.members:  # who has an id has it of a group that was
+            return written(JoinAnswer(request.member_id, "UNKNOWN_MEMBER_ID"))
+        return written(classic.join(group, joining, str(Uuid.random()), now))
+    awaited = group.join(joining, new_id, now)
     return answered(context, group, awaited, written)
 
 

@@ -15,6 +15,8 @@ from ...messages.heartbeat_response import HeartbeatResponse
 from ...wire.errors import BrokerResponseError
 from ..context import Context
 from ..coordinating import check_member_request, find_group, moment
+from ..groups import ConsumerGroup
+from ..groups.consumer import classic
 from ..refusal import refusal
 from ..registry import handles
 
@@ -35,4 +37,8 @@ def _heartbeat(context: Context, request: HeartbeatRequest) -> None:
     group = find_group(context, request.group_id)
     if group is None:
         raise refusal("UNKNOWN_MEMBER_ID", f"there is no group {request.group_id!r}")
+    if isinstance(group, ConsumerGroup):
+        instance_id = request.group_instance_id
+        classic.heartbeat(group, request.member_id, instance_id, request.generation_id, now)
+        return
     group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, now)

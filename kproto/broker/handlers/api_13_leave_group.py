@@ -19,7 +19,8 @@ from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ..context import Context
 from ..coordinating import check_member_request, find_group, moment
-from ..groups import Group, Leaving
+from ..groups import AnyGroup, ConsumerGroup, Leaving
+from ..groups.consumer import classic
 from ..registry import handles
 
 _FIRST_VERSION_OF_MANY: Final = 3
@@ -50,8 +51,10 @@ def leave_group(context: Context, request: LeaveGroupRequest, version: int) -> L
     )
 
 
-def _errors(context: Context, group: Group | None, members: list[MemberIdentity]) -> list[str]:
+def _errors(context: Context, group: AnyGroup | None, members: list[MemberIdentity]) -> list[str]:
     if group is None:
         return ["UNKNOWN_MEMBER_ID"] * len(members)
     leaving = [Leaving(it.member_id, it.group_instance_id, it.reason or "") for it in members]
+    if isinstance(group, ConsumerGroup):
+        return classic.leave(group, leaving, moment(context))
     return group.leave(leaving, moment(context))

@@ -20,7 +20,8 @@ from ...wire.errors import BrokerResponseError
 from ..context import Context
 from ..coordinating import answered, check_member_request, find_group, moment
 from ..decisions import Decision
-from ..groups import SyncAnswer, Syncing
+from ..groups import ConsumerGroup, SyncAnswer, Syncing
+from ..groups.consumer import classic
 from ..refusal import refusal
 from ..registry import handles
 
@@ -47,6 +48,8 @@ def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Dec
         request.protocol_name,
         {it.member_id: it.assignment for it in request.assignments},
     )
+    if isinstance(group, ConsumerGroup):
+        return _response(classic.sync(group, syncing, moment(context)))
     return answered(context, group, group.sync(syncing, moment(context)), _response)
 
 

@@ -10,7 +10,10 @@ v6      GROUP_ID_NOT_FOUND for a group that is not there, which is Dead in all (
 What members said is told of a stable group alone, and so is the protocol. Groups that may not be
 described come first.
 
-Left out: groups of another type than classic, of which there are none yet.
+Groups of the consumer protocol are not there for it, as in Kafka since 4.0: ConsumerGroupDescribe
+tells of them.
+
+Left out: nothing.
 """
 
 from __future__ import annotations
@@ -62,11 +65,12 @@ def _described(context: Context, group_id: str, version: int) -> DescribedGroup:
         group = find_group(context, group_id)
     except BrokerResponseError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code)
-    if group is not None:
+    if isinstance(group, Group):
         return _described_group(group)
     missing = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
     if version >= _FIRST_VERSION_OF_NOT_FOUND:
-        absent = refusal("GROUP_ID_NOT_FOUND", f"there is no group {group_id!r}")
+        what = "not found" if group is None else "not a classic group"
+        absent = refusal("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
         missing.error_code, missing.error_message = absent.code, absent.detail
     return missing
 

@@ -9,7 +9,7 @@ v5      types, and only groups of some of them (KIP-848)
 Names of states and types are taken in any case. Who may describe the cluster sees all groups,
 others those that they may describe.
 
-Left out: groups of another type than classic, of which there are none yet.
+Left out: groups of shares and streams.
 """
 
 from __future__ import annotations

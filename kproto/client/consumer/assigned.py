@@ -12,14 +12,15 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Final
 
 from ...wire.errors import BrokerResponseError, UnsupportedVersionError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..cluster.metadata import TopicInfo, TopicPartition
 from ..cluster.view import ClusterView
-from ..retry import Remedy, remedy_of
+from ..retry import Attempts, Remedy, remedy_of
 from .assigned_partition import AssignedPartition, Awaits
-from .committed import CommittedOffset, ToCommit, committed_in, committed_requests
+from .committed import CommittedOffset, Identity, ToCommit, committed_in, committed_requests
 from .errors import NoCommittedOffsetError
 from .in_hand import InHand
 from .offsets import list_offsets
@@ -28,6 +29,9 @@ from .topics import GroupStart, start_time_ms
 from .under_way import UnderWay
 
 __all__ = ["Assigned"]
+
+#: Who asked is a member no more, or at another epoch by now: he asks again as who he is then.
+_NOT_THIS_MEMBER: Final = ("STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID")
 
 logger = logging.getLogger("kproto.client")
 
@@ -55,8 +59,9 @@ class Assigned:
         self._handing_out = handing_out
         self._changed = asyncio.Event()
         self._known: dict[str, TopicInfo] = {}
-        self._first: dict[str, frozenset[int]] = {}  # partitions of topics as they were seen first
+        self._first: dict[str, TopicInfo] = {}  # topics as they were seen first
         self._held: set[TopicPartition] = set()  # nobody is to read them yet
+        self._other: set[TopicPartition] = set()  # made anew, and not assigned anew yet
         self.by_place: dict[TopicPartition, PartitionState] = {}
         self.states: dict[TopicPartition, AssignedPartition] = {}
         self.unbegun: set[str] = set()
@@ -65,8 +70,14 @@ class Assigned:
         self._full: set[TopicPartition] = set()  # enough of them waits for who handles it
         self.on_new_partitions: Callable[[], None] = lambda: None
         self.on_committed: Callable[[dict[TopicPartition, ToCommit]], None] = lambda found: None
+        #: Who asks for commits, where brokers want to know, and what to do where he may not.
+        self.identity: Callable[[], Identity | None] = lambda: None
+        self.on_refused: Callable[[BrokerResponseError, Identity], None] = lambda error, who: None
         #: A partition without a commit is begun with where nobody would begin later.
         self.on_passing: Callable[[TopicPartition, ToCommit], None] = lambda place, its: None
+        #: Whether a topic that was made anew is read at once; else it must be assigned first, as
+        #: brokers that assign by ids may give it to others.
+        self.begins_anew: Callable[[], bool] = lambda: True
         #: The topic of a partition was made anew: what is known of its commits is of another one.
         self.on_anew: Callable[[TopicPartition], None] = lambda place: None
 
@@ -74,7 +85,7 @@ class Assigned:
 
     def ones_begun(self) -> list[PartitionState]:
         """Those that may be asked for."""
-        waiting = self._held | self.paused | self._full
+        waiting = self._held | self._other | self.paused | self._full
         return [
             self.states[place]
             for place in self.by_place
@@ -94,6 +105,10 @@ class Assigned:
         A topic that was deleted and made anew is read from its start (KIP-516).
         """
         self._look()
+        self.notice()
+
+    def notice(self) -> None:
+        """Take over what metadata says of the topics by now."""
         topics = self._view.cluster.topics
         for name in dict.fromkeys(topic for topic, _ in self.by_place):
             info = topics.get(name)
@@ -110,10 +125,14 @@ class Assigned:
                     state.topic_id = info.topic_id
 
     def _begin_anew(self, name: str) -> None:
+        begins = self.begins_anew()
         logger.warning("topic %s was made anew; it is read from its start", name)
         for place in [place for place in self.states if place[0] == name]:
             self.on_anew(place)
             state = self._replace(place, object())
+            if not begins:
+                self._other.add(place)
+                continue
             state.is_anew = True
             if self._start not in ("earliest", "none"):
                 state.on_begun = partial(self._passes, place, state)
@@ -131,8 +150,9 @@ class Assigned:
 
     def add(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, AssignedPartition]:
         """Read these, once they are `released`; where they begin is looked for meanwhile."""
+        self.notice()
         for name, info in self._view.cluster.topics.items():
-            self._first.setdefault(name, frozenset(info.partitions))
+            self._first.setdefault(name, info)
         new = {place: self._put(place, object()) for place in places if place not in self.states}
         self._held.update(new)
         self._look()
@@ -181,6 +201,7 @@ class Assigned:
                 state.position = position
             del self.by_place[place]
             self._held.discard(place)
+            self._other.discard(place)
             self.paused.discard(place)
             self._full.discard(place)
             gone[place] = state
@@ -294,7 +315,7 @@ class Assigned:
         return {
             place: state
             for place, state in self.states.items()
-            if state.awaits == what and place in places
+            if state.awaits == what and place in places and place not in self._other
         }
 
     def _still(
@@ -326,10 +347,23 @@ class Assigned:
         places = list(places)
         if not places:
             return {}
-        return await self._view.retrying(partial(self._ask_for_commits, places))
+        view = self._view
+        attempts = Attempts(view.settings, begun=view.clock.monotonic())
+        while True:
+            identity = self.identity()
+            try:
+                return await view.retrying(partial(self._ask_for_commits, places, identity))
+            except BrokerResponseError as error:
+                if identity is None or error.name not in _NOT_THIS_MEMBER:
+                    raise
+                self.on_refused(error, identity)
+                if not attempts.failed(error, view.clock.monotonic()):
+                    raise
+                view.observer.retried("call", error, attempts)
+            await view.until(attempts.not_before)
 
     async def _ask_for_commits(
-        self, places: list[TopicPartition]
+        self, places: list[TopicPartition], identity: Identity | None
     ) -> dict[TopicPartition, CommittedOffset | None]:
         names = {topic for topic, _ in places}
         await self._view.know(names)
@@ -340,7 +374,7 @@ class Assigned:
             return ZERO_UUID if info is None else info.topic_id
 
         refused: UnsupportedVersionError | None = None
-        for request in committed_requests(self._group_id, places, id_of):
+        for request in committed_requests(self._group_id, places, id_of, identity):
             try:
                 response = await self._view.request(request)
             except UnsupportedVersionError as error:
@@ -387,7 +421,10 @@ class Assigned:
             self.on_passing(place, state.to_commit(state.position))
 
     def _is_new(self, place: TopicPartition) -> bool:
-        """Whether its topic got this partition since the consumer saw it first: nothing of it was
-        there to be passed over."""
+        """Whether its topic got this partition, or was made anew, since the consumer saw it first:
+        nothing of it was there to be passed over."""
         topic, partition = place
-        return partition not in self._first.get(topic, {partition})
+        first, now = self._first.get(topic), self._known.get(topic)
+        if first is None:
+            return False
+        return partition not in first.partitions or (now is not None and now.is_another_than(first))

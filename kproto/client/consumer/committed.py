@@ -44,7 +44,7 @@ __all__ = [
 
 
 class Identity(Protocol):
-    """Who a member of a group is, in one of its generations."""
+    """Who a member of a group is, in one of its generations, or in an epoch of its own."""
 
     @property
     def member_id(self) -> str: ...
@@ -126,10 +126,14 @@ def commit_answers(
 
 
 def committed_requests(
-    group_id: str, places: Iterable[TopicPartition], id_of: Callable[[str], Uuid]
+    group_id: str,
+    places: Iterable[TopicPartition],
+    id_of: Callable[[str], Uuid],
+    identity: Identity | None = None,
 ) -> Iterator[OffsetFetchRequest]:
     """Ask what `group_id` has committed of `places`: what newer brokers take stands first.
 
+    A member that has an epoch, of that `identity`, hears where it is one no more (v9 on, KIP-848).
     Offsets that a transaction holds are to be waited for (KIP-447), where the broker can tell.
     """
     by_topic: dict[str, list[int]] = {}
@@ -140,6 +144,8 @@ def committed_requests(
         for name, partitions in by_topic.items()
     ]
     group = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
+    if identity is not None:
+        group.member_id, group.member_epoch = identity.member_id, identity.generation
     yield OffsetFetchRequest(groups=[group], require_stable=True)  # v8 on (KIP-709)
     for require_stable in (True, False):  # v7, and before
         yield OffsetFetchRequest(

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol, TypeAlias
 
 from ...wire.errors import BrokerResponseError, KprotoError, RequestTimeoutError
+from ...wire.uuid import ZERO_UUID
 from ..cluster.metadata import TopicPartition, named
 from ..cluster.view import ClusterView
 from ..retry import Attempts, Remedy, remedy_of
@@ -34,7 +35,7 @@ Claims: TypeAlias = Mapping[TopicPartition, object]
 Made: TypeAlias = Callable[[Iterable[TopicPartition]], None]
 
 #: Refusals that may only say that a rebalance has overtaken the commit.
-_OVERTAKEN: Final = ("ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS")
+_OVERTAKEN: Final = ("ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "STALE_MEMBER_EPOCH")
 
 _OUT: Final = (
     "not assigned to this consumer any more, as the group goes on without it; others may read them "
@@ -161,8 +162,15 @@ class Committer:
         soon = Attempts(view.settings, soon_ms, view.clock.monotonic())
         fault: KprotoError | None = None
         error: KprotoError | None = None
+        asks_for_ids = False
         while True:
-            gone = [place for place in left if not self._is_ours(place, claims)]
+            if asks_for_ids:
+                await self._ask_for_ids({topic for topic, _ in left}, attempts)
+            gone = [
+                place
+                for place, its in left.items()
+                if not self._is_ours(place, claims) or self._is_of_another_topic(place, its)
+            ]
             if gone:
                 fault = fault or _gone(gone, error)
                 left = {place: its for place, its in left.items() if place not in gone}
@@ -190,6 +198,7 @@ class Committer:
                     if not refused.retriable:
                         raise refused
                     again |= dict.fromkeys(answers.refused, refused)
+                asks_for_ids = bool(answers.soon)
                 if answers.soon and soon.failed(_first(answers.soon), now):
                     again |= answers.soon
                 elif answers.soon:
@@ -210,6 +219,20 @@ class Committer:
     def _is_ours(self, place: TopicPartition, claims: Claims) -> bool:
         claim = claims[place]
         return claim is not None and self._claim(place) is claim
+
+    async def _ask_for_ids(self, topics: Collection[str], attempts: Attempts) -> None:
+        """Ask for topics again that a coordinator does not know: they may be made anew by now.
+
+        Up to v9 commits name topics: the next one would be taken for the topic that is.
+        """
+        view = self._view
+        with suppress(KprotoError):
+            await view.by(attempts.ends_at(view.clock.monotonic()), view.refresh(topics))
+
+    def _is_of_another_topic(self, place: TopicPartition, its: ToCommit) -> bool:
+        info = self._view.cluster.topics.get(place[0])
+        ids = (its.topic_id, its.topic_id if info is None else info.topic_id)
+        return ZERO_UUID not in ids and ids[0] != ids[1]
 
     def _identity(self, offsets: Mapping[TopicPartition, ToCommit]) -> Identity | None:
         """Who commits. Raises CommitFailedError where the member may not now."""

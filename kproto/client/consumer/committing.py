@@ -43,6 +43,7 @@ _MEANINGS: Final = {
         "ILLEGAL_GENERATION": Meaning.REFUSED,
         "FENCED_INSTANCE_ID": Meaning.REFUSED,  # KIP-345
         "REBALANCE_IN_PROGRESS": Meaning.REFUSED,
+        "STALE_MEMBER_EPOCH": Meaning.REFUSED,  # KIP-848
         "UNKNOWN_TOPIC_OR_PARTITION": Meaning.SOON,
         "UNKNOWN_TOPIC_ID": Meaning.SOON,  # KIP-516
     }.items()

@@ -20,7 +20,8 @@ from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ..cluster.metadata import TopicPartition, named
 from ..cluster.view import ClusterView
 from ..groups.settings import GroupSettings
-from ..groups.subscription import Subscription
+from ..groups.steps import MemberIdentity
+from ..groups.subscription import Subscription, TopicPattern
 from ..retry import LAST_ATTEMPT_S
 from .assigned import Assigned
 from .assigned_partition import AssignedPartition
@@ -95,7 +96,7 @@ class GroupConsumer(RunningReader):
     def __init__(
         self,
         view: ClusterView,
-        topics: str | Iterable[str] | re.Pattern[str] | Iterable[TopicPartition],
+        topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         settings: GroupSettings,
         make_member: MakeMember,
         *,
@@ -157,6 +158,9 @@ class GroupConsumer(RunningReader):
             self._member = make_member(view, settings, self._ownership)
             self._member.subscribe(self._subscription)
             assigned.on_new_partitions = self._member.topics_changed
+            assigned.identity = self._asks_as
+            assigned.begins_anew = lambda: self._asks_as() is None
+            assigned.on_refused = self._member.commit_refused
         self._committer = Committer(
             view, settings.group_id, self._committing, self._ownership.claim_on, self._member
         )
@@ -334,7 +338,7 @@ class GroupConsumer(RunningReader):
 
     # Subscribing
 
-    def subscribe(self, topics: str | Iterable[str] | re.Pattern[str]) -> None:
+    def subscribe(self, topics: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> None:
         """Read these topics in place of those before; a pattern is for whole names.
 
         The group hands its partitions out anew. Raises ConfigurationError.
@@ -548,6 +552,11 @@ class GroupConsumer(RunningReader):
             )
         return state
 
+    def _asks_as(self) -> Identity | None:
+        """Who asks for commits: a member that has an epoch says so (KIP-848)."""
+        identity = None if self._member is None else self._member.identity
+        return identity if isinstance(identity, MemberIdentity) and identity.has_epoch else None
+
     def _checked(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """These, which are assigned. Raises ConfigurationError."""
         self._view.home.check()
@@ -568,10 +577,10 @@ class GroupConsumer(RunningReader):
 
 
 def _wanted(
-    topics: str | Iterable[str] | re.Pattern[str] | Iterable[TopicPartition],
+    topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
 ) -> tuple[Subscription | None, list[TopicPartition]]:
     """A subscription to topics, or partitions that are given by hand. Raises ConfigurationError."""
-    if isinstance(topics, re.Pattern):
+    if isinstance(topics, re.Pattern | TopicPattern):
         return Subscription.to(topics), []
     given = checked_topics(topics)
     names = [want for want in given if isinstance(want, str)]

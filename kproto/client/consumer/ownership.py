@@ -106,6 +106,7 @@ class Ownership:
         Cancelled, they are to be lost next, or given up anew: then he is told again, as what he did
         in his callback was cut short.
         """
+        self._assigned.notice()  # nothing of a topic that was is committed of the one that is
         gone = self._assigned.remove(places)
         self._leaving |= gone
         try:

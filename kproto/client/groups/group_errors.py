@@ -6,6 +6,7 @@ the table of `retry`, and ends the member otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
@@ -13,7 +14,7 @@ from ...wire.errors import BrokerResponseError, KprotoError
 from ..retry import Remedy, remedy_of
 from .settings import GroupSettings
 
-__all__ = ["Asked", "Meaning", "explained", "meaning_of"]
+__all__ = ["EVERYWHERE", "Asked", "Meaning", "explained", "meaning_in", "meaning_of"]
 
 
 class Asked(Enum):
@@ -37,11 +38,15 @@ class Meaning(Enum):
     REBALANCE = "join again; still a member, with all that it reads"
     GENERATION_OVER = "what it read may be others' by now; join again as the same member"
     ID_OVER = "what it read is others'; join again as a new member"
+    STALE = "the epoch has moved on; commit by the new one, as soon as it is heard of"
+    UNRELEASED = "who had its instance id is a member yet; the same again, for a session"
+    OTHER_KIND = "the group is of the other kind, or its cluster knows that one alone"
     FENCED = "another has taken its place for good"
     FAIL = "tell the user"
 
 
-_EVERYWHERE: Final = {
+#: Whatever a member asks for, in groups of both kinds.
+EVERYWHERE: Final[dict[str, Meaning]] = {
     "COORDINATOR_LOAD_IN_PROGRESS": Meaning.RETRY,
     "COORDINATOR_NOT_AVAILABLE": Meaning.FIND_COORDINATOR,
     "NOT_COORDINATOR": Meaning.FIND_COORDINATOR,
@@ -76,14 +81,25 @@ _TABLE: Final[dict[Asked, dict[str, Meaning]]] = {
     Asked.LEAVE: {},
 }
 
-#: What an error means to who set the member up: `{assignors}`, `{instance}` and `{session}` are
-#: the member's.
+#: What an error means to who set the member up: the names in braces
+#: are the member's.
 _WORDS: Final[dict[str, str]] = {
     "FENCED_INSTANCE_ID": "another member has joined as instance {instance}; give each its own",
     "GROUP_AUTHORIZATION_FAILED": "the principal needs READ on the group",
-    "GROUP_MAX_SIZE_REACHED": "the group has as many members as its broker allows (group.max.size)",
+    "GROUP_ID_NOT_FOUND": "there is no such consumer group: a classic one with members becomes "
+    "one where the broker allows that (group.consumer.migration.policy), and other groups never",
+    "GROUP_MAX_SIZE_REACHED": "the group has as many members as its broker allows (group.max.size, "
+    "group.consumer.max.size)",
     "INCONSISTENT_GROUP_PROTOCOL": "the members of the group have no assignor in common with this "
     "one, which has {assignors}; or it is no group of consumers",
+    "INVALID_REGULAR_EXPRESSION": "a TopicPattern is RE2, which the broker reads; "
+    "re.compile makes a pattern that is matched here",
+    "UNRELEASED_INSTANCE_ID": "instance {instance} is a member yet, and was for longer than "
+    "session_timeout_ms of {session}; give each member an instance id of its own",
+    "UNSUPPORTED_ASSIGNOR": "the broker has no assignor {server_assignor!r} "
+    "(group.consumer.assignors); without server_assignor it takes its own",
+    "UNSUPPORTED_VERSION": "the cluster has no consumer groups (KIP-848), or has them turned off "
+    '(group.coordinator.rebalance.protocols, group.version): use group_protocol="classic"',
     "INVALID_GROUP_ID": "the broker does not take that id of a group",
     "INVALID_SESSION_TIMEOUT": "the broker does not take a session_timeout_ms of {session} "
     "(group.min.session.timeout.ms, group.max.session.timeout.ms)",
@@ -91,9 +107,14 @@ _WORDS: Final[dict[str, str]] = {
 
 
 def meaning_of(asked: Asked, error: KprotoError) -> Meaning:
-    """What an error means for the member that asked."""
+    """What an error means for the member of a classic group that asked."""
+    return meaning_in(EVERYWHERE | _TABLE[asked], error)
+
+
+def meaning_in(table: Mapping[str, Meaning], error: KprotoError) -> Meaning:
+    """What an error means by a table, or by the one of all errors."""
     if isinstance(error, BrokerResponseError):
-        known = _TABLE[asked].get(error.name) or _EVERYWHERE.get(error.name)
+        known = table.get(error.name)
         if known is not None:
             return known
     remedy = remedy_of(error)
@@ -112,6 +133,7 @@ def explained(error: KprotoError, settings: GroupSettings) -> KprotoError:
         assignors=", ".join(each.name for each in settings.chosen),
         instance=settings.instance_id,
         session=settings.session_timeout_ms,
+        server_assignor=settings.server_assignor,
     )
     detail = f"{error.detail}: {words}"
     return BrokerResponseError(error.code, error.name, detail, retriable=error.retriable)

@@ -26,8 +26,9 @@ from ..settings import ClientSettings
 from .assignors.subscriptions import NO_GENERATION, Assignment
 from .assignors.subscriptions import Subscription as Told
 from .backoff import Backoff
-from .group_errors import Asked, Meaning, explained, meaning_of
+from .group_errors import Asked, Meaning, meaning_of
 from .group_requests import Last, heartbeat_request, join_request, sync_request
+from .machine import Machine
 from .phases import BEATING, COMMITTING, TRANSITIONS, Event, Phase
 from .protocol_data import PROTOCOL_TYPE, assignment_bytes, read_assignment
 from .session import Session
@@ -42,6 +43,9 @@ _NEVER: Final = float("inf")
 #: Phases from JoinGroup to the answer of SyncGroup.
 _REBALANCING: Final = frozenset((Phase.JOINING, Phase.LEADING, Phase.SYNCING))
 
+#: Phases of a member that is in no group, or about to leave.
+_GOING: Final = frozenset((Phase.OUT, Phase.PARTING, Phase.LEAVING, Phase.OVER))
+
 _MEMBER_ID_REQUIRED: Final = code_of("MEMBER_ID_REQUIRED")
 _INCONSISTENT: Final = code_of("INCONSISTENT_GROUP_PROTOCOL")
 
@@ -54,30 +58,23 @@ _ASKING: Final = {
 }
 
 
-class Membership:
+class Membership(Machine[Phase, Event]):
     """One member; `rack` is where it stands. Told by `Member` what happens."""
 
+    transitions = TRANSITIONS
+
     def __init__(self, settings: GroupSettings, client: ClientSettings) -> None:
-        self.settings = settings
+        super().__init__(settings, Phase.OUT)
         self.rack = client.rack
-        self.phase = Phase.OUT
-        #: Another one with each phase: a step that was begun in an earlier turn is pointless.
-        self.turn = 0
-        self.member_id = ""
         self.generation = NO_GENERATION
-        self.subscription: Subscription | None = None
-        self.error: KprotoError | None = None  # why it is over
-        #: Lines for the log: level, text and values. Whoever says them takes them out.
-        self.news: list[tuple[int, str, tuple[object, ...]]] = []
         self._cooperative = settings.cooperative
-        self._session = Session(settings)
+        self._session = Session(settings, reads_on=settings.cooperative)
         self._interval_s = settings.heartbeat_interval_ms / 1000
         self._beat_at = _NEVER
         self._steps = Backoff(client)
         self._beats = Backoff(client)
         self._why: str | None = None  # join again, as soon as that can be
         self._join_reason = ""
-        self._is_late = False  # the user was too slow, and has not asked since
         self._lost = False
         self._until = 0.0
         self._owned_generation = NO_GENERATION
@@ -112,41 +109,25 @@ class Membership:
         return not self.member_id and not self.settings.is_static
 
     @property
-    def waits_to_be_asked(self) -> bool:
-        """Whether it has left as its user was too slow, or is about to."""
-        return self._is_late
+    def is_out(self) -> bool:
+        return self.phase in (Phase.OUT, Phase.OVER)
 
-    def _go(self, event: Event) -> bool:
-        """Do what the table says; False where it says nothing."""
-        phase = TRANSITIONS.get((self.phase, event))
-        if phase is None:
-            return False
-        self.phase = phase
-        self.turn += 1
-        return True
+    @property
+    def is_over(self) -> bool:
+        return self.phase is Phase.OVER
 
-    def _say(self, text: str, *values: object, level: int = logging.INFO) -> None:
-        self.news.append((level, "group %s: " + text, (self.settings.group_id, *values)))
+    @property
+    def is_reading(self) -> bool:
+        return self.phase is Phase.STABLE
+
+    @property
+    def _is_going(self) -> bool:
+        return self.phase in _GOING or self._is_parting
 
     # What its user wants
 
-    def subscribe(self, subscription: Subscription | None, now: float) -> None:
-        """Want other topics from now on; None for none, which has the member leave."""
-        before, self.subscription = self.subscription, subscription
-        if subscription is None:
-            reason = "the consumer has unsubscribed"
-            self.part(reason, now, leaves=not self.settings.is_static, ends=False)
-        else:
-            self._is_late = False
-            if subscription != before:
-                self.rejoin(f"the subscription is now {subscription}", now)
-        self._return(now)
-
-    def asked(self, now: float) -> None:
-        """Somebody asks for records, who was too slow before."""
-        if self._is_late:
-            self._is_late = False
-            self._return(now)
+    def _wants_other(self, subscription: Subscription, now: float) -> None:
+        self.rejoin(f"the subscription is now {subscription}", now)
 
     def _return(self, now: float) -> None:
         if self.subscription is not None and not self._is_late and self._go(Event.WANTED):
@@ -167,18 +148,6 @@ class Membership:
         """What may not be kept is given up from now on."""
         self._lost = lost
         self._until = self._session.given_up_by(now)
-
-    def late(self, now: float) -> bool:
-        """The user was too slow: leave, and come back when he asks. True when that is news."""
-        limit_ms = self.settings.max_poll_interval_ms
-        if self.phase in (Phase.OUT, Phase.PARTING, Phase.LEAVING, Phase.OVER) or self._is_parting:
-            return False
-        self._is_late = True
-        reason = f"a record or batch was in hand for longer than {limit_ms} ms"
-        self._say("leaving, as %s (max_poll_interval_ms)", reason, level=logging.WARNING)
-        leaves = not self.settings.is_static
-        self.part(reason, now, leaves=leaves, ends=False, lost=True)
-        return True
 
     @property
     def _is_parting(self) -> bool:
@@ -574,9 +543,7 @@ class Membership:
 
     def fail(self, error: KprotoError, now: float, *, leaves: bool) -> None:
         """The member cannot go on: its user is told, once it has left."""
-        if self.error is None:
-            self.error = explained(error, self.settings)
-            self._say("the member is at its end: %s", self.error, level=logging.WARNING)
+        self._has_failed(error)
         tells = leaves and bool(self.member_id) and not self.settings.is_static
         if not leaves:
             self.generation = NO_GENERATION

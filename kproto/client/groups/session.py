@@ -21,12 +21,15 @@ _MARGIN: Final = 10
 
 
 class Session:
-    """That of one member. `needs_beat` while only a heartbeat can tell that it is not over."""
+    """That of one member, who `reads_on` while the group rebalances, or does not.
 
-    def __init__(self, settings: GroupSettings) -> None:
-        self._cooperative = settings.cooperative
+    `needs_beat` while only a heartbeat can tell that it is not over; `interval_s` lies between two.
+    """
+
+    def __init__(self, settings: GroupSettings, *, reads_on: bool) -> None:
+        self._reads_on = reads_on
         self._session_s = settings.session_timeout_ms / 1000
-        self._interval_s = settings.heartbeat_interval_ms / 1000
+        self.interval_s = settings.heartbeat_interval_ms / 1000
         self._poll_s = settings.max_poll_interval_ms / 1000
         self._heard_at = -_NEVER  # the broker counts its session from then on, or from later
         self._calm_at = -_NEVER  # no rebalance had begun by then
@@ -41,7 +44,7 @@ class Session:
         reads on in a rebalance is put out where JoinGroup does not arrive, too (KIP-429).
         """
         until = self._heard_at + self._session_s
-        if self._cooperative:
+        if self._reads_on:
             until = min(until, self._calm_at + self._poll_s)
         return until - TICK_S
 
@@ -67,7 +70,7 @@ class Session:
         The broker puts out who has not joined by `max_poll_interval_ms` after the rebalance began,
         and gives to others what he read. It began no earlier than this member was last calm.
         """
-        margin_s = min(self._interval_s, self._poll_s / _MARGIN)
+        margin_s = min(self.interval_s, self._poll_s / _MARGIN)
         return max(now, self._calm_at + self._poll_s - margin_s)
 
     def begin(self, generation: int, sent_at: float, now: float, *, reads_on: bool) -> None:
@@ -80,7 +83,7 @@ class Session:
         is_new = generation != self._generation
         self._generation = generation
         self.needs_beat = False
-        if is_new and (reads_on or now - sent_at <= self._interval_s):
+        if is_new and (reads_on or now - sent_at <= self.interval_s):
             self.heard(sent_at, calm=True)
         elif not reads_on:
             self._heard_at = self._calm_at = now

@@ -9,9 +9,12 @@ from typing import Final, Literal
 
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
-from .assignor import Assignor, assignors_called, cooperate
+from .assignor import ASSIGNORS, Assignor, assignors_called, cooperate
 
-__all__ = ["GroupSettings"]
+__all__ = ["DEFAULT_ASSIGNORS", "GroupSettings"]
+
+#: Those of who names none: `GroupSettings.names_assignors` tells them from the same ones, named.
+DEFAULT_ASSIGNORS: Final[Sequence[str | Assignor]] = ("range", "cooperative-sticky")
 
 #: Brokers keep times of members in 32 bits.
 _MOST_MS: Final = 0x7FFF_FFFF
@@ -23,6 +26,8 @@ _TIMES: Final = {
     "auto_commit_interval_ms": 1,
     "leave_timeout_ms": 0,
 }
+
+_PROTOCOLS: Final = ("auto", "consumer", "classic")
 
 #: What brokers take as an instance id: the characters and the length of a topic's name.
 _INSTANCE_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "._-")
@@ -39,17 +44,29 @@ class GroupSettings:
     instance_id: str | None = None
     #: Without a heartbeat for so long a member is out of its group, and has nothing to read any
     #: more: 45 s, so that a short trouble of the network does not cost a rebalance (KIP-735).
-    #: Brokers take 6 s to 30 min (group.min.session.timeout.ms, group.max.session.timeout.ms).
+    #: Brokers take 6 s to 30 min (group.min.session.timeout.ms, group.max.session.timeout.ms). In
+    #: the consumer protocol the session is the broker's, who does not tell how long it is
+    #: (group.consumer.session.timeout.ms, 45 s as well): this is when the member gives up, and
+    #: must not be longer than that.
     session_timeout_ms: int = 45_000
-    #: How often a member says that it is alive; by the answers it hears of rebalances.
+    #: How often a member says that it is alive; by the answers it hears of rebalances. In the
+    #: consumer protocol the broker says how often (group.consumer.heartbeat.interval.ms).
     heartbeat_interval_ms: int = 3_000
     #: How long a record or batch may be in the user's hands, and how long a rebalance waits for it
     #: (KIP-62). A member that is slower leaves its group.
     max_poll_interval_ms: int = 300_000
-    #: Names of assignors, or one's own, the preferred one first: the broker chooses one that all
-    #: members have. With these members rebalance eagerly, and can be moved to cooperative-sticky
-    #: alone one by one; so have Java's consumers since 3.0.
-    assignors: Sequence[str | Assignor] = ("range", "cooperative-sticky")
+    #: How members agree on who reads what: "consumer" by their broker (KIP-848), "classic" among
+    #: themselves; "auto" as the group does that is there, and by the broker where there is none.
+    group_protocol: Literal["auto", "consumer", "classic"] = "auto"
+    #: For members of the consumer protocol: the assignor that the broker is to use, "uniform" or
+    #: "range" or what else it has (group.consumer.assignors), most members' wish counts; None
+    #: for the broker's own choice.
+    server_assignor: str | None = None
+    #: For members of the classic protocol: names of assignors, or one's own, the preferred one
+    #: first: the broker chooses one that all members have. With these members rebalance eagerly,
+    #: and can be moved to cooperative-sticky alone one by one; so have Java's consumers since 3.0.
+    #: Who names any has a classic group, where `group_protocol` is "auto".
+    assignors: Sequence[str | Assignor] = DEFAULT_ASSIGNORS
     #: Commit what is done by itself: every `auto_commit_interval_ms`, when partitions are given
     #: up, and at the end.
     auto_commit: bool = True
@@ -70,7 +87,8 @@ class GroupSettings:
         _check_instance(self.instance_id)
         for name, least in _TIMES.items():
             check_whole_number(name, getattr(self, name), least, _MOST_MS)
-        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+        beats = self.group_protocol != "consumer"  # else the broker says how often
+        if beats and self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ConfigurationError(
                 f"heartbeat_interval_ms is {self.heartbeat_interval_ms} and session_timeout_ms "
                 f"{self.session_timeout_ms}; the first must be smaller, best a third or less"
@@ -80,6 +98,35 @@ class GroupSettings:
         if not isinstance(self.leave, bool) and self.leave != "auto":
             raise ConfigurationError(f"leave is {self.leave!r}; it is True, False or 'auto'")
         object.__setattr__(self, "chosen", assignors_called(self.assignors))
+        self._check_protocol()
+
+    def _check_protocol(self) -> None:
+        if self.group_protocol not in _PROTOCOLS:
+            raise ConfigurationError(
+                f"group_protocol is {self.group_protocol!r:.80}; it is one of "
+                f"{', '.join(map(repr, _PROTOCOLS))}"
+            )
+        wish = self.server_assignor
+        if wish is not None and (not isinstance(wish, str) or not wish):
+            raise ConfigurationError(
+                f"server_assignor is {wish!r:.80}; it must be a str, not empty, or None"
+            )
+        if wish is not None and self.group_protocol == "classic":
+            raise ConfigurationError(
+                f"server_assignor is {wish!r}, and group_protocol 'classic': members of that "
+                "protocol assign by themselves; name `assignors`"
+            )
+        own = [each.name for each in self.chosen if each is not ASSIGNORS.get(each.name)]
+        if own and (self.group_protocol == "consumer" or wish is not None):
+            raise ConfigurationError(
+                f"assignors has {own[0]!r} of one's own, which the consumer protocol cannot use, "
+                "as the broker assigns: leave out group_protocol and server_assignor"
+            )
+
+    @property
+    def names_assignors(self) -> bool:
+        """Whether the user has named assignors, which only classic groups have."""
+        return self.assignors is not DEFAULT_ASSIGNORS
 
     @property
     def cooperative(self) -> bool:

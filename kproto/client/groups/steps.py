@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from ...messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from ...messages.join_group_response import JoinGroupResponseMember
 from ...messages.leave_group_request import LeaveGroupRequest
 from ...messages.leave_group_request import MemberIdentity as Leaving
 from ...messages.sync_group_request import SyncGroupRequest
+from ...wire.uuid import Uuid
 from ..cluster.metadata import TopicPartition
 from .assignor import Assignor
 from .subscription import Subscription
@@ -19,8 +21,12 @@ __all__ = [
     "Join",
     "Lead",
     "Leave",
+    "LeaveByHeartbeat",
     "MemberIdentity",
+    "Parted",
     "Parting",
+    "Prepare",
+    "Resolve",
     "Step",
     "Sync",
     "TakeOn",
@@ -34,12 +40,16 @@ _MEMBERS: Final = 3
 
 
 class MemberIdentity(NamedTuple):
-    """Who commits offsets, by which a broker knows whether he still may."""
+    """Who commits offsets, by which a broker knows whether he still may.
+
+    The generation is a member's epoch where it `has_epoch`, in the consumer protocol (KIP-848).
+    """
 
     group_id: str
     member_id: str
     generation: int
     instance_id: str | None = None
+    has_epoch: bool = False
 
 
 class GiveUp(NamedTuple):
@@ -98,6 +108,37 @@ class Leave(NamedTuple):
         return LeaveGroupRequest(group_id=group_id, members=[one])
 
 
+class Prepare(NamedTuple):
+    """Find out what is to be known before a member joins by the consumer protocol (KIP-848)."""
+
+    subscription: Subscription
+
+
+class Resolve(NamedTuple):
+    """Ask for the names of topics that were assigned by their ids (KIP-848)."""
+
+    ids: frozenset[Uuid]
+
+
+class LeaveByHeartbeat(NamedTuple):
+    """Tell the coordinator by the `epoch` that the member leaves (KIP-848); by `until`."""
+
+    member_id: str
+    instance_id: str | None
+    epoch: int
+    reason: str
+    until: float
+
+    def request(self, group_id: str) -> ConsumerGroupHeartbeatRequest:
+        """The last heartbeat."""
+        return ConsumerGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            instance_id=self.instance_id,
+        )
+
+
 class Parting(NamedTuple):
     """How a member leaves: by itself or told to, for good where it `ends`."""
 
@@ -109,4 +150,9 @@ class Parting(NamedTuple):
     leave_s: float
 
 
-Step: TypeAlias = GiveUp | Join | Lead | Sync | TakeOn | Leave
+#: How a member tells that it leaves.
+Parted: TypeAlias = Leave | LeaveByHeartbeat
+
+Step: TypeAlias = (
+    GiveUp | Join | Lead | Sync | TakeOn | Leave | Prepare | Resolve | LeaveByHeartbeat
+)

@@ -155,6 +155,8 @@ def test_the_table_has_every_setting_of_a_topic() -> None:
     assert set(names) - defaults == {
         "auto.create.topics.enable",
         "broker.id",
+        "group.consumer.assignment.interval.ms",
+        "group.coordinator.rebalance.protocols",
         "group.initial.rebalance.delay.ms",
         "listeners",
         "node.id",

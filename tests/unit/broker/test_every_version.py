@@ -99,6 +99,8 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         50: (0, 0),
         51: (0, 0),
         60: (0, 2),
+        68: (0, 1),
+        69: (0, 1),
     }
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from kproto.broker import ErrorCode
 from kproto.messages.base import Request
+from kproto.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kproto.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
 from kproto.messages.find_coordinator_request import FindCoordinatorRequest
 from kproto.messages.heartbeat_request import HeartbeatRequest
@@ -213,7 +215,10 @@ WHOLE: list[Request[Any]] = [
     LeaveGroupRequest(group_id="g"),
     ListGroupsRequest(),
     DescribeGroupsRequest(groups=["g"]),
+    ConsumerGroupHeartbeatRequest(group_id="g"),
+    ConsumerGroupDescribeRequest(group_ids=["g"]),
 ]
+DESCRIBES = DescribeGroupsRequest | ConsumerGroupDescribeRequest
 
 
 @pytest.mark.parametrize("request_", WHOLE, ids=lambda it: type(it).__name__)
@@ -223,5 +228,17 @@ def test_an_error_for_a_whole_request_in_every_version(
     broker.call(lambda it: it.control(ErrorCode(LOADING, times=None), request=type(request_)))
     for version in type(request_).VALID_VERSIONS:
         answer: Any = connection.exchange(request_, version)
-        found = answer.groups[0] if isinstance(request_, DescribeGroupsRequest) else answer
+        found = answer.groups[0] if isinstance(request_, DESCRIBES) else answer
         assert error_code(found.error_code).name == LOADING
+
+
+def test_an_error_for_one_of_the_groups_that_are_described(
+    broker: ThreadedBroker, connection: RawConnection
+) -> None:
+    request = ConsumerGroupDescribeRequest(group_ids=["g", "h"])
+    control = ErrorCode(LOADING, times=None, topics=["h"])
+    broker.call(lambda it: it.control(control, request=ConsumerGroupDescribeRequest))
+    found = {
+        it.group_id: error_code(it.error_code).name for it in connection.exchange(request, 1).groups
+    }
+    assert found["h"] == LOADING != found["g"]

@@ -43,6 +43,18 @@ def test_settings_are_frozen() -> None:
         {"delegation_token_secret_key": b"secret"},
         {"delegation_token_secret_key": "secret\ud800"},
         {"delegation_token_secret_key": ""},
+        {"group_consumer_session_timeout_ms": 44_999},
+        {"group_consumer_session_timeout_ms": 60_001},
+        {"group_consumer_heartbeat_interval_ms": 4_999},
+        {"group_consumer_heartbeat_interval_ms": 15_001},
+        {"group_consumer_max_size": 0},
+        {"group_consumer_assignment_interval_ms": -1},
+        {"group_consumer_regex_refresh_interval_ms": 9_999},
+        {"group_consumer_assignors": ("sticky",)},
+        {"group_consumer_assignors": ()},
+        {"group_consumer_migration_policy": "both"},
+        {"group_coordinator_rebalance_protocols": ("consumer",)},
+        {"group_coordinator_rebalance_protocols": ("classic", "share")},
     ],
     ids=str,
 )
@@ -51,6 +63,31 @@ def test_wrong_settings_are_named(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=name) as raised:
         BrokerSettings(**wrong)
     assert "secret'" not in str(raised.value), "no password is shown"
+
+
+def test_members_have_time_for_a_heartbeat() -> None:
+    with pytest.raises(ConfigurationError, match="before its first heartbeat"):
+        BrokerSettings(
+            group_consumer_min_session_timeout_ms=1, group_consumer_session_timeout_ms=5_000
+        )
+
+
+@pytest.mark.parametrize(
+    ("release", "given", "protocols"),
+    [
+        (None, None, ("classic", "consumer")),
+        ("4.0", None, ("classic", "consumer")),
+        ("3.9.2", None, ("classic",)),
+        ("3.9.2", ("classic", "consumer"), ("classic", "consumer")),
+        ({0: range(9)}, None, ("classic", "consumer")),
+        ("4.4.0", ("classic",), ("classic",)),
+    ],
+)
+def test_protocols_of_groups(
+    release: Any, given: tuple[str, ...] | None, protocols: tuple[str, ...]
+) -> None:
+    settings = BrokerSettings(release=release, group_coordinator_rebalance_protocols=given)
+    assert settings.rebalance_protocols == protocols
 
 
 def test_a_wildcard_with_an_advertised_host() -> None:

@@ -113,6 +113,7 @@ async def test_consumers_are_members_of_the_group_that_the_properties_name() -> 
             "bootstrap.servers": broker.bootstrap,
             "group.id": "billing",
             "group.instance.id": "till-1",
+            "group.protocol": "classic",
             "enable.auto.commit": False,
             "auto.offset.reset": "none",
         }

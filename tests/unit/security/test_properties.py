@@ -114,6 +114,15 @@ def test_no_position_can_be_missing_but_that_of_a_group() -> None:
         assert found.group == {"start": "none"}
 
 
+def test_the_protocol_of_groups() -> None:
+    """KIP-848; "auto" has no name of Kafka's: it is what there is without one."""
+    found = read_values({"group.protocol": "CONSUMER", "group.remote.assignor": "uniform"})
+    assert found.group == {"group_protocol": "consumer", "server_assignor": "uniform"}
+    assert read_values({"group.protocol": "classic"}).group == {"group_protocol": "classic"}
+    with pytest.raises(ConfigurationError, match=r"group\.protocol"):
+        read_values({"group.protocol": "auto"})
+
+
 def test_assignors_go_by_their_names_and_by_kafkas_classes() -> None:
     kafka = "org.apache.kafka.clients.consumer."
     classes = ("Range", "RoundRobin", "Sticky", "CooperativeSticky")
@@ -150,7 +159,7 @@ def test_idempotence_gives_way_as_with_kafkas_client(
 def test_what_has_no_use_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     found = from_properties(
         {
-            "group.remote.assignor": "hunter2",
+            "interceptor.classes": "hunter2",
             "key.serializer": object,
             "acks": "1",
             "schema.registry.basic.auth.user.info": "a:hunter2",
@@ -168,7 +177,7 @@ def test_what_has_no_use_is_logged_in_one_line(caplog: pytest.LogCaptureFixture)
             "kproto.security",
             logging.WARNING,
             (
-                "properties: no use here for group.remote.assignor, key.serializer, acks,"
+                "properties: no use here for interceptor.classes, key.serializer, acks,"
                 " schema.registry.basic.auth.user.info, basic.auth.user.info, bearer.auth.token,"
                 " ssl.protocol; security.protocol does not ask for ssl.key.password, sasl.password"
             ),

@@ -22,6 +22,7 @@ def consumer_of(client: kproto.Client, name: str) -> Any:
         auto_commit=False,
         heartbeat_interval_ms=heartbeat_ms,
         session_timeout_ms=6_000,
+        group_protocol="classic",
         assignors=["range"],
     )
 

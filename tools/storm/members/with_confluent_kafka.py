@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer
 
 from tools.storm.members.lines import Told
+from tools.storm.protocols import BROKERS_OWN
 
 bootstrap, topic, group, assignor, path, *instance = sys.argv[1:]
 told = Told(path)
@@ -29,13 +30,18 @@ signal.signal(signal.SIGTERM, stop)
 settings: dict[str, Any] = {
     "bootstrap.servers": bootstrap,
     "group.id": group,
-    "partition.assignment.strategy": assignor,
-    "session.timeout.ms": 6_000,
-    "heartbeat.interval.ms": 500,
     "auto.offset.reset": "earliest",
     "auto.commit.interval.ms": 1_000,
     "enable.auto.offset.store": False,
 }
+if assignor in BROKERS_OWN:
+    settings |= {"group.protocol": "consumer", "group.remote.assignor": assignor}
+else:
+    settings |= {
+        "partition.assignment.strategy": assignor,
+        "session.timeout.ms": 6_000,
+        "heartbeat.interval.ms": 500,
+    }
 if instance:
     settings["group.instance.id"] = instance[0]
 consumer = Consumer(settings)

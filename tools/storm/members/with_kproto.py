@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 import kproto
 
+from ..protocols import of_ours
 from .lines import Told
 
 SESSION_MS = 6_000
@@ -41,7 +42,7 @@ async def main() -> None:
             topic,
             group=group,
             instance_id=instance[0] if instance else None,
-            assignors=[assignor],
+            **of_ours(assignor),
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=HEARTBEAT_MS,
             max_poll_interval_ms=POLL_MS,

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kproto.broker.context import Context, Principal
 from kproto.broker.coordinating import moment
 from kproto.broker.coordinators import CoordinatorType
+from kproto.broker.groups.consumer import Heartbeat
 from kproto.broker.groups.offsets import CommittedOffset
 from kproto.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
@@ -20,6 +21,8 @@ from kproto.messages.alter_user_scram_credentials_request import (
     ScramCredentialUpsertion,
 )
 from kproto.messages.base import Request
+from kproto.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kproto.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kproto.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kproto.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -96,6 +99,7 @@ __all__ = [
     "all_topics",
     "alter_quotas",
     "alter_users",
+    "consumer_group",
     "coordinator",
     "create_acls",
     "create_topics",
@@ -117,6 +121,7 @@ __all__ = [
     "error_of_offset_delete",
     "error_of_offset_fetch",
     "fetch",
+    "group_heartbeat",
     "init_producer_id",
     "join_group",
     "leave_group",
@@ -380,6 +385,23 @@ def leave_group(context: Context, version: int) -> LeaveGroupRequest:
     if version < 3:
         return LeaveGroupRequest(group_id="g", member_id="m")
     return LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m")])
+
+
+def group_heartbeat(context: Context, version: int) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+
+
+def consumer_group(context: Context, version: int) -> ConsumerGroupDescribeRequest:
+    now = moment(context)
+    asked = Heartbeat("m", 0, rebalance_timeout_ms=1000, topics=frozenset({"t"}), held={})
+    context.cluster.groups.consumer_group("g", now).heartbeat(asked, "", now)
+    return ConsumerGroupDescribeRequest(group_ids=["g"])
 
 
 def list_groups(context: Context, version: int) -> ListGroupsRequest:

@@ -19,6 +19,7 @@ from tests.unit.broker.authorizer.asking import (
     all_topics,
     alter_quotas,
     alter_users,
+    consumer_group,
     coordinator,
     create_acls,
     create_topics,
@@ -40,6 +41,7 @@ from tests.unit.broker.authorizer.asking import (
     error_of_offset_delete,
     error_of_offset_fetch,
     fetch,
+    group_heartbeat,
     init_producer_id,
     join_group,
     leave_group,
@@ -411,6 +413,16 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             shown_operations,
             when="operations with the cluster are asked for",
             fine=SEEN,
+        ),
+    ),
+    68: (
+        Scene(Op.READ, Of.GROUP, group_heartbeat, error),
+        Scene(Op.DESCRIBE, Of.TOPIC, group_heartbeat, error, when="topics by name"),
+    ),
+    69: (
+        Scene(Op.DESCRIBE, Of.GROUP, consumer_group, error_of_first_group),
+        Scene(
+            Op.DESCRIBE, Of.TOPIC, consumer_group, error_of_first_group, when="topics of members"
         ),
     ),
 }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.broker.groups import GroupLimits, Groups, GroupState, Moment
+from kproto.broker.groups import Group, GroupLimits, Groups, GroupState, Moment
 from kproto.broker.groups.offsets import Offsets
+from kproto.broker.groups.stored import StoredGroup
 
 from .playing import DATE_MS, SESSION_MS, Play, protocols
 
@@ -130,13 +131,13 @@ def now(ms: int) -> Moment:
 
 def test_groups_are_stored_when_a_member_makes_them() -> None:
     groups = Groups(GroupLimits(0, 1, 1))
-    stored: list[tuple[str, str]] = []
-    groups.store = lambda group, now: stored.append((group.group_id, group.state))
+    stored: list[str] = []
+    groups.write = lambda group_id, records, now: stored.append(group_id)
     assert groups.find("g", now(0)) is None
     kept = groups.find_or_create("g", now(0), keep=True)
     groups.find_or_create("offsets", now(0), keep=False)
     assert groups.find_or_create("g", now(1), keep=True) is groups.find("g", now(1)) is kept
-    assert stored == [("g", "Empty")]
+    assert stored == ["g"]
     assert [group.group_id for group in groups.all(now(1))] == ["g", "offsets"]
     groups.delete(kept)
     assert (kept.state, len(stored)) == (DEAD, 1), "who deletes it writes that"
@@ -148,10 +149,10 @@ def test_groups_that_a_log_has_told_of() -> None:
     play = Play()
     play.stable("a")
     offsets = Offsets()
-    groups.restore("g", play.group.metadata, offsets, now(50_000))
-    groups.restore("simple", None, Offsets(), now(50_000))
+    groups.restore("g", StoredGroup(play.group.metadata, offsets=offsets), now(50_000))
+    groups.restore("simple", StoredGroup(), now(50_000))
     found = groups.find("g", now(50_001))
-    assert found is not None
+    assert isinstance(found, Group)
     assert (found.members["a"].deadline_ms, found.offsets) == (50_000 + SESSION_MS, offsets)
     groups.unload("g")
     assert found.next_ms is None

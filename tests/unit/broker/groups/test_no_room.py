@@ -121,16 +121,16 @@ def test_that_a_group_is_empty_need_not_be_written(caplog: pytest.LogCaptureFixt
 def test_a_group_that_finds_no_room_is_not_there() -> None:
     groups = Groups(GroupLimits(0, 1, 1))
     play = Play()
-    with_room = groups.store
+    with_room = groups.write
 
     def full(*_: object) -> None:
         raise refusal(NO_ROOM, "there is no room")
 
-    groups.store = full
+    groups.write = full
     with pytest.raises(BrokerResponseError, match=NO_ROOM):
         groups.find_or_create("g", play.now, keep=True)
     assert not groups.ids
     groups.find_or_create("offsets", play.now, keep=False)
-    groups.store = with_room
+    groups.write = with_room
     groups.find_or_create("g", play.now, keep=True)
     assert groups.ids == ("offsets", "g")

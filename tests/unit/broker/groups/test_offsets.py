@@ -70,6 +70,7 @@ class Group:
     last_empty_at: int | None = None
     subscribed: tuple[str, ...] = ()
     offsets: Offsets = field(default_factory=Offsets)
+    type: str = "classic"
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.subscribed
@@ -84,6 +85,14 @@ class Group:
         pytest.param(Group("consumer", "Empty", None), 1100, id="empty, nobody knows since when"),
         pytest.param(Group("consumer", "Stable"), 1100, id="stable: from the commit"),
         pytest.param(Group("consumer", "Stable", subscribed=("t",)), None, id="subscribed"),
+        pytest.param(
+            Group("consumer", "Empty", 500, type="consumer"), 1100, id="of the consumer protocol"
+        ),
+        pytest.param(
+            Group("consumer", "Assigning", subscribed=("t",), type="consumer"),
+            None,
+            id="of the consumer protocol, subscribed",
+        ),
         pytest.param(Group("connect", "Stable"), None, id="stable, of another type"),
         pytest.param(Group("consumer", "PreparingRebalance"), None, id="preparing"),
         pytest.param(Group("consumer", "CompletingRebalance"), None, id="completing"),

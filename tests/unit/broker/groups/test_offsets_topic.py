@@ -15,6 +15,7 @@ from kproto.broker.cluster import ClusterState, Endpoint
 from kproto.broker.context import Context
 from kproto.broker.coordinating import moment
 from kproto.broker.coordinators import CoordinatorType, partition_of
+from kproto.broker.groups import Group
 from kproto.broker.groups.group_metadata import GroupMetadata, MemberMetadata
 from kproto.broker.groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS
 from kproto.broker.groups.states import GroupState
@@ -355,7 +356,7 @@ def test_groups_with_members_are_found_again() -> None:
     other = play.find() % 3 + 1
     play.state.move_leader(OFFSETS_TOPIC, play.partition.index, other)
     group = play.state.offsets_topic.find(other, "g", moment(play.context()))
-    assert group is not None
+    assert isinstance(group, Group)
     assert (group.state, group.generation) == (GroupState.STABLE, 4)
     assert (group.protocol_type, list(group.members), group.static_ids) == (
         "connect",

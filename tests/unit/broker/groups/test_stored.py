@@ -19,8 +19,6 @@ from kproto.broker.groups.stored import (
     offset_record,
     offset_tombstone,
 )
-from kproto.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
-from kproto.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from kproto.messages.group_metadata_key import GroupMetadataKey
 from kproto.messages.group_metadata_value import GroupMetadataValue
 from kproto.messages.group_metadata_value import MemberMetadata as MemberValue
@@ -28,6 +26,8 @@ from kproto.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
 from kproto.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
 from kproto.messages.offset_commit_key import OffsetCommitKey
 from kproto.messages.offset_commit_value import OffsetCommitValue
+from kproto.messages.share_group_metadata_key import ShareGroupMetadataKey
+from kproto.messages.share_group_metadata_value import ShareGroupMetadataValue
 from kproto.records import Record, RecordBatch
 from kproto.stored.coordinator import (
     CoordinatorRecord,
@@ -170,7 +170,7 @@ def test_of_old_the_session_timeout_was_the_rebalance_timeout() -> None:
 
 def test_what_is_of_no_such_group_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     newer = CoordinatorRecord(
-        ConsumerGroupMetadataKey(group_id="new"), ConsumerGroupMetadataValue(epoch=1)
+        ShareGroupMetadataKey(group_id="new"), ShareGroupMetadataValue(epoch=1)
     )
     written = records(
         [

@@ -6,7 +6,9 @@ import pytest
 
 from kproto import BrokerResponseError
 from kproto.broker.coordinating import moment
+from kproto.broker.groups.consumer import Heartbeat
 from kproto.broker.groups.group_metadata import GroupMetadata
+from kproto.broker.groups.offsets_topic import OFFSETS_TOPIC
 from kproto.broker.groups.stored import group_record
 
 from .test_offsets_topic import DAY_MS, Play, deleted
@@ -64,3 +66,33 @@ async def test_what_was_written_off_before_there_was_no_room_is_not_again() -> N
     assert play.fetch() == {}
     gone = [what for what, _ in play.written() if what.endswith("gone")]
     assert len(gone) == len(set(gone)) == 20 + 1
+
+
+async def test_a_group_of_the_consumer_protocol_goes_with_its_last_offset() -> None:
+    play = Play()
+    node, now = play.find(), moment(play.context())
+    group = play.state.offsets_topic.consumer_group(node, "g", now)
+    asked = Heartbeat("m", 0, rebalance_timeout_ms=1, topics=frozenset({"t"}), held={})
+    group.heartbeat(asked, "", now)
+    group.leave(Heartbeat("m", -1), now)
+    assert play.commit(("t", 0, 5)) == ["NONE"]
+    await play.wait(7 * DAY_MS - 1)
+    assert play.fetch() == {("t", 0): 5}
+    await play.wait(1)
+    now = moment(play.context())
+    assert play.state.offsets_topic.find(node, "g", now) is None
+    play.state.move_leader(OFFSETS_TOPIC, play.partition.index, node % 3 + 1)
+    assert play.state.offsets_topic.find(node % 3 + 1, "g", now) is None
+
+
+async def test_an_empty_group_of_the_consumer_protocol_is_kept_for_a_while() -> None:
+    play = Play()
+    node, now = play.find(), moment(play.context())
+    group = play.state.offsets_topic.consumer_group(node, "g", now)
+    asked = Heartbeat("m", 0, rebalance_timeout_ms=1, topics=frozenset({"t"}), held={})
+    group.heartbeat(asked, "", now)
+    group.leave(Heartbeat("m", -1), now)
+    await play.wait(599_999)
+    assert play.state.offsets_topic.find(node, "g", moment(play.context())) is group
+    await play.wait(1)
+    assert play.state.offsets_topic.find(node, "g", moment(play.context())) is None

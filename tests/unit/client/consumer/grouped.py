@@ -44,7 +44,7 @@ class Played:
     def __init__(self, view: ClusterView, settings: GroupSettings, owner: Ownership) -> None:
         self.owner = owner
         self.wanted: Subscription | None = None
-        self.identity: Who | None = Who("m", 7)
+        self.identity: Identity | None = Who("m", 7)
         self.holds_until = float("inf")
         self.told: list[Any] = []
         self.refused: list[tuple[str, Identity]] = []

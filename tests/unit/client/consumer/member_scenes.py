@@ -14,9 +14,8 @@ from typing import Any, Final
 import kproto
 from kproto import GroupConsumer, Record, Stop
 from kproto.client.cluster.metadata import TopicPartition
-from kproto.client.groups.member import Member
-from kproto.client.groups.membership import Membership
-from kproto.client.groups.phases import Phase
+from kproto.client.groups.choosing import GroupMember
+from kproto.client.groups.machine import Machine
 from tests.unit.client.consumer.members_on_cluster import (
     PARTITIONS,
     TOPIC,
@@ -106,16 +105,15 @@ class Scene:
             over.cancel()
 
     @property
-    def member(self) -> Membership:
+    def member(self) -> Machine[Any, Any]:
         """Where its member stands."""
-        member = self.consumer._member
-        assert isinstance(member, Member)
-        return member._membership
+        assert isinstance(self.consumer._member, GroupMember)
+        return self.consumer._member._member._membership
 
     async def hears_of_a_rebalance(self) -> None:
         """Wait until a member that has partitions knows that the group agrees anew."""
         if self.consumer.assignment:
-            await self.stage.until(lambda: self.member.phase is not Phase.STABLE)
+            await self.stage.until(lambda: self.member.phase.name != "STABLE")
 
     def will_end(self, again: Again = Again.NONE) -> None:
         """The coroutine under test ends the consumer; cancelled, its commits may not be made."""
@@ -383,7 +381,7 @@ async def subscribing_again(scene: Scene) -> Awaitable[object]:
     async def change() -> None:
         scene.consumer.unsubscribe()
         try:
-            while scene.member.phase is not Phase.OUT:
+            while not scene.member.is_out:
                 await scene.stage.clock.sleep(0.1)
         finally:
             scene.consumer.subscribe(TOPIC)

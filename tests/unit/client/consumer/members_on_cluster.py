@@ -55,7 +55,13 @@ SETTINGS: Final = kproto.ClientSettings(
     retry_backoff_max_ms=500,
     reconnect_backoff_max_ms=500,
 )
-BROKERS: Final = BrokerSettings(offsets_topic_num_partitions=1)
+BROKERS: Final = BrokerSettings(
+    offsets_topic_num_partitions=1,
+    group_consumer_min_session_timeout_ms=6_000,
+    group_consumer_session_timeout_ms=6_000,
+    group_consumer_min_heartbeat_interval_ms=1_000,
+    group_consumer_heartbeat_interval_ms=1_000,
+)
 GROUP_SETTINGS: Final[dict[str, Any]] = {
     "group": GROUP,
     "session_timeout_ms": 6_000,
@@ -75,6 +81,13 @@ ENDING: Final = 20
 
 #: Whose a task is.
 _whose: ContextVar[str] = ContextVar("whose", default="")
+
+
+def protocol_of(assignor: str) -> dict[str, Any]:
+    """Settings of a member of the protocol that has the assignor; "uniform" is a broker's."""
+    if assignor == "uniform":
+        return {"group_protocol": "consumer", "server_assignor": assignor}
+    return {"group_protocol": "classic", "assignors": [assignor]}
 
 
 class Again(Enum):
@@ -209,7 +222,7 @@ class Stage:
             await self._pause()
 
         topics = given.pop("topics", TOPIC)
-        settings = GROUP_SETTINGS | {"assignors": [self.assignor]} | given
+        settings = GROUP_SETTINGS | protocol_of(self.assignor) | given
         return client.consumer(
             topics, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost, **settings
         )

@@ -36,7 +36,8 @@ from tests.unit.client.consumer.members_on_cluster import (
     staged,
 )
 
-ASSIGNORS = ("range", "cooperative-sticky")
+#: The last one is the broker's, of the consumer protocol (KIP-848).
+ASSIGNORS = ("range", "cooperative-sticky", "uniform")
 
 #: A scene, from where it is prepared to its end.
 Act = Callable[[Scene], Awaitable[None]]
@@ -157,6 +158,17 @@ LONG = (
 )
 
 
+#: What is read whole in a list: who keeps the partitions that he has read gets no third one.
+BY_LISTS = ("batches", "values", "raw_batches")
+
+
+def is_for_brokers_that_assign(row: str, beside: str) -> bool:
+    """Whether a row has an end where the broker says who reads what, and takes only what moves."""
+    if row not in ROWS or row == "rebalancing":  # which the broker does by itself
+        return False
+    return row not in BY_LISTS or "another joins" not in beside
+
+
 def cases() -> Iterator[Any]:
     """`make quick` has each row alone, and in a rebalance.
 
@@ -167,12 +179,16 @@ def cases() -> Iterator[Any]:
         for number, beside in enumerate(BESIDE):
             if row in BY_HAND and "another" in beside:
                 continue  # it has no member
-            assignor = ASSIGNORS[(at + number) % 2]
             when = (WAITING, THERE)[(at // 2 + number) % 2]
-            yield case(row, assignor, beside, when)
+            yield case(row, ASSIGNORS[(at + number) % 2], beside, when)
+            if is_for_brokers_that_assign(row, beside):
+                yield case(row, ASSIGNORS[2], beside, when)
         if row in LONG:
             yield case(row, ASSIGNORS[at % 2], "another joins", TURNS)
-            yield case(row, ASSIGNORS[at % 2 - 1], "another joins, callbacks wait", TURNS)
+            yield case(row, ASSIGNORS[(at + 1) % 2], "another joins, callbacks wait", TURNS)
+            if is_for_brokers_that_assign(row, "another joins"):
+                yield case(row, ASSIGNORS[2], "another joins, callbacks wait", TURNS)
+                yield case(row, ASSIGNORS[2], "another joins", WAITING, is_quick=True)
         for assignor, beside, when in QUICK:
             if row in ROWS or beside == "alone":
                 yield case(row, assignor, beside, when, is_quick=True)
@@ -198,7 +214,7 @@ def cases_within() -> Iterator[Any]:
     for name, waits in (("on_assigned", ON_ASSIGNED), ("on_revoked", ON_REVOKED)):
         for at, what in enumerate(waits):
             for number, beside in enumerate(besides):
-                assignor = ASSIGNORS[(at + number) % 2]
+                assignor = ASSIGNORS[(at + number) % 3]
                 marks = () if beside == "another joins" else pytest.mark.exhaustive
                 case_id = "-".join((name, what, beside, assignor)).replace(" ", "_")
                 yield pytest.param(name, what, beside, assignor, id=case_id, marks=marks)

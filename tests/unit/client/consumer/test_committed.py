@@ -156,6 +156,16 @@ def test_commits_are_asked_for_at_each_version(highest: int) -> None:
     assert told == {a: [0, 2], b: [1]}
 
 
+@pytest.mark.parametrize("version", range(8, 11))
+def test_a_member_that_has_an_epoch_asks_as_who_it_is(version: int) -> None:
+    """KIP-848; v8 has no room for that."""
+    requests = committed_requests("g", [("a", 0)], IDS.__getitem__, Who("m", 7, None))
+    request = next(iter(requests))
+    assert chosen(request, version) == version
+    (group,) = OffsetFetchRequest.decode(request.encode(version), version).groups
+    assert (group.member_id, group.member_epoch) == (("m", 7) if version > 8 else (None, -1))
+
+
 PLACES = [("a", 0), ("a", 2)]
 
 

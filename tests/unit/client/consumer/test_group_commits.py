@@ -238,24 +238,25 @@ async def test_the_member_is_told_that_it_may_not_commit(error: str) -> None:
         assert len(it.coordinator.commits) == 1
 
 
-async def test_a_generation_that_is_over_is_the_members_to_judge() -> None:
+@pytest.mark.parametrize("error", ["ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH"])
+async def test_a_generation_that_is_over_is_the_members_to_judge(error: str) -> None:
     """It may be another one since: then what is still assigned is committed in that."""
     async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
         await take(records, 3)
-        it.coordinator.commit_errors = ["ILLEGAL_GENERATION"]
+        it.coordinator.commit_errors = [error]
         committing = asyncio.create_task(consumer.commit())
         await it.broker.until(lambda: bool(it.member.refused))
         it.member.identity = Who("m", 8)
         await committing
         assert [commit.generation_id_or_member_epoch for commit in it.coordinator.commits] == [7, 8]
         await take(records, 1)
-        it.coordinator.commit_errors = ["ILLEGAL_GENERATION"] * 99
+        it.coordinator.commit_errors = [error] * 99
         committing = asyncio.create_task(consumer.commit())
         await it.broker.until(lambda: len(it.member.refused) >= 2)
         await it.owner.lose([P0])
-        with pytest.raises(CommitFailedError, match=r"ILLEGAL_GENERATION: t\[0\]: not") as told:
+        with pytest.raises(CommitFailedError, match=rf"{error}: t\[0\]: not") as told:
             await committing
         assert not told.value.retriable
         it.coordinator.commit_errors = []

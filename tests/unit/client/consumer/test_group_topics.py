@@ -12,6 +12,7 @@ import pytest
 from kproto import BrokerResponseError, Client, ClientSettings, NewTopic
 from kproto.broker import Broker
 from kproto.client.consumer.errors import CommitFailedError
+from kproto.client.groups.steps import MemberIdentity
 from kproto.client.observing.hooks import Hooks, RetryEvent
 from kproto.messages import FetchRequest, MetadataRequest
 from kproto.testing.clock import ManualClock
@@ -51,7 +52,7 @@ async def test_a_topic_that_is_deleted_is_no_error_and_others_go_on() -> None:
     async with (
         Broker(clock=clock) as broker,
         Client(broker.bootstrap, settings, clock=clock) as client,
-        client.consumer(["stays", "goes"], group="g") as consumer,
+        client.consumer(["stays", "goes"], group="g", group_protocol="classic") as consumer,
     ):
         await client.create_topics(NewTopic("stays"), NewTopic("goes"))
         asked = asyncio.create_task(anext(aiter(consumer)))
@@ -95,8 +96,9 @@ async def test_a_topic_that_will_never_be_read_is_told_to_who_does_not_lead_too(
         Client(broker.bootstrap, clock=clock) as other,
     ):
         await client.create_topics(NewTopic("t", partitions=2))
-        leading = client.consumer("t", group="g")
-        following = other.consumer([*others, "no topic!"], group="g")
+        leading = client.consumer("t", group="g", group_protocol="classic")
+        topics = [*others, "no topic!"]
+        following = other.consumer(topics, group="g", group_protocol="classic")
         await leading.__aenter__()
         await passes(lambda: leading.assignment)
         await following.__aenter__()
@@ -186,6 +188,70 @@ async def test_where_the_old_topic_was_begun_with_is_not_committed_of_the_new_on
                 topic.topic_id for each in it.coordinator.commits[before:] for topic in each.topics
             }
             assert new == {B}
+
+
+async def test_a_commit_of_the_old_topic_is_not_made_again_of_the_new_one() -> None:
+    """Up to v9 a commit names its topic: one that the coordinator did not know was the old one."""
+    async with group(TEN) as it:
+        ids = Ids(it, A)
+        await it.client.refresh(["t"])
+        async with it.consumer(auto_commit=False) as consumer:
+            await it.owner.assign([P0])
+            await take(aiter(consumer), 3)
+            it.coordinator.commit_errors = ["UNKNOWN_TOPIC_OR_PARTITION"]
+            committing = asyncio.create_task(consumer.commit())
+            await it.broker.until(lambda: bool(it.coordinator.commits))
+            ids.now = B  # nobody has heard of it yet
+            with pytest.raises(CommitFailedError, match="of a topic that was made anew"):
+                await committing
+            assert it.coordinator.offsets == {}
+
+
+async def test_a_topic_made_anew_is_read_once_it_is_assigned() -> None:
+    """KIP-848: brokers assign by ids, and may give the new topic to somebody else."""
+    async with group(TEN) as it:
+        ids = Ids(it, A)
+        await it.client.refresh(["t"])
+        async with it.consumer(auto_commit=False, start="latest") as consumer:
+            it.member.identity = MemberIdentity("g", "m", 7, None, has_epoch=True)
+            await it.owner.assign([P0])
+            consumer.seek(P0, 0)
+            records = aiter(consumer)
+            await take(records, len(TEN))
+            await ids.change(B)
+            await quiet(records)
+            commits = len(it.coordinator.commits)
+            await it.owner.revoke([P0], until=float("inf"))
+            assert len(it.coordinator.commits) == commits  # nothing is done of the new one
+            await it.owner.assign([P0])
+            assert await take(records, 2) == [(0, 0), (0, 1)]
+
+
+async def test_a_topic_made_anew_is_noticed_before_the_last_commit() -> None:
+    """Metadata that came since nobody asked for records counts, too."""
+    async with group(TEN) as it:
+        ids = Ids(it, A)
+        await it.client.refresh(["t"])
+        async with it.consumer() as consumer:
+            it.member.identity = MemberIdentity("g", "m", 7, None, has_epoch=True)
+            await it.owner.assign([P0])
+            await take(aiter(consumer), 3)
+            await consumer.commit()
+            commits = len(it.coordinator.commits)
+            await ids.change(B)
+            await it.owner.revoke([P0], until=0.0)
+            assert len(it.coordinator.commits) == commits
+
+
+@pytest.mark.parametrize("error", ["STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"])
+async def test_who_asks_for_commits_at_an_old_epoch_asks_again(error: str) -> None:
+    async with group(TEN) as it, it.consumer() as consumer:
+        it.coordinator.offsets[P0] = (7, -1, "")
+        it.member.identity = who = MemberIdentity("g", "m", 7, None, has_epoch=True)
+        it.coordinator.fetch_errors = [error]
+        await it.owner.assign([P0])
+        assert await take(aiter(consumer), 1) == [(0, 7)]
+        assert it.member.refused == [(error, who)]
 
 
 @pytest.mark.parametrize(("before", "after"), [(ZERO_UUID, A), (A, ZERO_UUID)])

@@ -192,9 +192,9 @@ def test_the_last_record_of_a_list_is_in_hand_until_the_next_is_asked_for() -> N
 @pytest.mark.parametrize(
     ("each_s", "sizes"),
     [
-        ([0.000_000_1] * 4 + [0.000_04] * 4, [4, 16, 64, 256, 64, 16, 5, 5]),
-        ([0.000_000_1] * 4 + [0.01] * 3, [4, 16, 64, 256, 1, 1, 1]),
-        ([10.0] * 2 + [0.000_04] * 3, [1, 1, 4, 5, 5]),
+        ([0.000_000_1] * 5 + [0.000_08] * 4, [4, 16, 64, 256, 512, 128, 32, 8, 5]),
+        ([0.000_000_1] * 5 + [0.01] * 3, [4, 16, 64, 256, 512, 1, 1, 1]),
+        ([10.0] * 2 + [0.000_08] * 3, [1, 1, 4, 5, 5]),
     ],
 )
 def test_a_slow_handler_gets_smaller_portions(each_s: list[float], sizes: list[int]) -> None:

@@ -9,14 +9,75 @@ import pytest
 
 from kproto.client.cluster.metadata import TopicInfo
 from kproto.client.groups.assignor import ASSIGNORS, Assignor, assignors_called
+from kproto.client.groups.group_kinds import Kind, first_kind, is_live_classic, may_change
 from kproto.client.groups.settings import GroupSettings
-from kproto.client.groups.subscription import Subscription
-from kproto.wire.errors import ConfigurationError
+from kproto.client.groups.subscription import Subscription, TopicPattern
+from kproto.messages import DescribeGroupsResponse
+from kproto.messages.describe_groups_response import DescribedGroup
+from kproto.protocol.error_codes import code_of
+from kproto.wire.errors import BrokerResponseError, ConfigurationError
 from kproto.wire.uuid import ZERO_UUID
 
 
 def nothing(topics: Any, members: Any) -> dict[str, Any]:
     return {}
+
+
+MINE = Assignor("mine", nothing)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "changes"),
+    [
+        ({}, Kind.CONSUMER, True),
+        ({"group_protocol": "consumer"}, Kind.CONSUMER, False),
+        ({"group_protocol": "classic"}, Kind.CLASSIC, False),
+        ({"server_assignor": "range"}, Kind.CONSUMER, True),
+        ({"assignors": ("range", "cooperative-sticky")}, Kind.CLASSIC, False),
+        ({"assignors": (MINE,)}, Kind.CLASSIC, False),
+        ({"assignors": ("range",), "group_protocol": "consumer"}, Kind.CONSUMER, False),
+    ],
+)
+def test_which_kind_of_group(settings: dict[str, Any], kind: Kind, changes: bool) -> None:
+    """Who names assignors has a classic one, also where he names those that there are anyway."""
+    its = GroupSettings("g", **settings)
+    assert first_kind(its) is kind
+    assert may_change(its) is changes
+
+
+def test_the_broker_says_how_often_heartbeats_go_out() -> None:
+    settings = GroupSettings("g", group_protocol="consumer", session_timeout_ms=2_000)
+    assert settings.session_timeout_ms < settings.heartbeat_interval_ms
+
+
+@pytest.mark.parametrize(
+    ("state", "is_live"),
+    [
+        ("Stable", True),
+        ("PreparingRebalance", True),
+        ("CompletingRebalance", True),
+        ("Empty", False),
+        ("Dead", False),
+        ("", False),
+    ],
+)
+def test_which_groups_are_live_classic_ones(state: str, is_live: bool) -> None:
+    others = DescribedGroup(group_id="other", group_state="Stable")
+    answer = DescribeGroupsResponse(
+        groups=[others, DescribedGroup(group_id="g", group_state=state)]
+    )
+    assert is_live_classic(answer, "g") is is_live
+    assert not is_live_classic(answer, "h")
+
+
+def test_a_group_that_is_not_there_or_not_to_be_seen() -> None:
+    """GROUP_ID_NOT_FOUND is said of groups of another kind, too (DescribeGroups v6)."""
+    code = code_of("GROUP_ID_NOT_FOUND")
+    gone = DescribedGroup(group_id="g", error_code=code, group_state="Dead")
+    assert not is_live_classic(DescribeGroupsResponse(groups=[gone]), "g")
+    gone.error_code = code_of("GROUP_AUTHORIZATION_FAILED")
+    with pytest.raises(BrokerResponseError, match="looking at group 'g'"):
+        is_live_classic(DescribeGroupsResponse(groups=[gone]), "g")
 
 
 def test_the_defaults_are_those_of_java() -> None:
@@ -59,6 +120,13 @@ def test_who_leaves(instance_id: str | None, leave: Any, leaves: bool) -> None:
         ({"assignors": 3}, "assignors is 3"),
         ({"assignors": ("rage",)}, "range, roundrobin, sticky, cooperative-sticky"),
         ({"assignors": ("range", "range")}, "'range' twice"),
+        ({"group_protocol": "newest"}, "'auto', 'consumer', 'classic'"),
+        ({"group_protocol": None}, "group_protocol is None"),
+        ({"server_assignor": ""}, "server_assignor is ''"),
+        ({"server_assignor": 3}, "server_assignor is 3"),
+        ({"server_assignor": "range", "group_protocol": "classic"}, "name `assignors`"),
+        ({"assignors": (MINE,), "group_protocol": "consumer"}, "has 'mine' of one's own"),
+        ({"assignors": (MINE,), "server_assignor": "range"}, "leave out group_protocol"),
     ],
 )
 def test_what_cannot_work(settings: dict[str, Any], words: str) -> None:
@@ -112,6 +180,20 @@ def test_internal_topics_and_those_with_errors_match_nothing() -> None:
     wanted = Subscription.to(re.compile(".*"))
     topics = [info("__consumer_offsets", internal=True), info("t"), info("u", error_code=29)]
     assert wanted.among(topics) == {"t"}
+
+
+def test_a_pattern_of_the_broker_is_its_own_to_match() -> None:
+    wanted = Subscription.to(TopicPattern("orders-.*"))
+    assert wanted.among([info("orders-a")]) == frozenset()
+    assert wanted.wants("anything")
+    assert str(wanted) == "pattern 'orders-.*' of the broker"
+    assert wanted == Subscription.to(TopicPattern("orders-.*"))
+
+
+@pytest.mark.parametrize("text", ["", None, b"t", re.compile("t")])
+def test_no_pattern_of_the_broker(text: Any) -> None:
+    with pytest.raises(ConfigurationError, match="TopicPattern"):
+        TopicPattern(text)
 
 
 @pytest.mark.parametrize("wanted", [[], "", [""], 3, [3], re.compile(b"t"), None, b"t"])

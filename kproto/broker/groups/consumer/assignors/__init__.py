@@ -1,0 +1,32 @@
+"""Who shall have what: the assignors of Kafka's coordinator, which decide as its classes do.
+
+`uniform` spreads partitions evenly and moves few: `alike` where all members subscribe alike,
+`mixed` where they do not. `ranges` gives each member a range of each topic. Plain functions on a
+`GroupSpec`.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from .alike import assign_alike
+from .mixed import assign_mixed
+from .ranges import assign_ranges
+from .spec import Assignment, GroupSpec, MemberSpec
+
+__all__ = ["ASSIGNOR_TABLE", "Assignment", "GroupSpec", "MemberSpec", "assign"]
+
+
+def _assign_uniformly(group: GroupSpec) -> Assignment:
+    return assign_alike(group) if group.is_homogeneous else assign_mixed(group)
+
+
+#: By the names that members give, and `group.consumer.assignors`.
+ASSIGNOR_TABLE: Final[Mapping[str, Callable[[GroupSpec], Assignment]]] = MappingProxyType(
+    {"uniform": _assign_uniformly, "range": assign_ranges}
+)
+
+
+def assign(assignor: str, group: GroupSpec) -> Assignment:
+    """What each member shall have; who is not there shall have nothing."""
+    return ASSIGNOR_TABLE[assignor](group)

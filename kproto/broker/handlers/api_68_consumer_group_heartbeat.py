@@ -1,0 +1,104 @@
+"""ConsumerGroupHeartbeat (68), v0 to v1.
+
+v0      a member joins, goes on, acknowledges what it has given up, and leaves (KIP-848); the first
+        answer gives it its id if it names none
+v1      members make up their ids themselves (KIP-1082); subscriptions by regular expressions
+
+What is asked for is checked before the coordinator is: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR. A
+broker that the consumer protocol is not enabled on answers UNSUPPORTED_VERSION. A topic that the
+member names and may not describe is TOPIC_AUTHORIZATION_FAILED; what an expression matches and may
+not be described is left out.
+
+Left out: settings of single groups (KIP-848 has session timeouts of a group's own).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from ...messages.consumer_group_heartbeat_response import (
+    Assignment,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from ...wire.errors import BrokerResponseError
+from ...wire.uuid import Uuid
+from ..authorizer import Operation, ResourceType
+from ..context import Context
+from ..coordinating import check_consumer_protocol, find_group, join_consumer_group, moment
+from ..groups import ConsumerGroup
+from ..groups.consumer import Heartbeat, HeartbeatAnswer, check_heartbeat
+from ..groups.consumer.members import JOINS
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import allows, check
+
+
+@handles(ConsumerGroupHeartbeatRequest, versions=range(2))
+def consumer_group_heartbeat(
+    context: Context, request: ConsumerGroupHeartbeatRequest, version: int
+) -> ConsumerGroupHeartbeatResponse:
+    """Tell a member its epoch, and what it shall hold if that is news."""
+    try:
+        check_consumer_protocol(context)
+        check(context, Operation.READ, ResourceType.GROUP, request.group_id)
+        for topic in request.subscribed_topic_names or ():
+            check(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
+        asked = _asked(context, request)
+        check_heartbeat(request.group_id, asked, version, context.settings.group_consumer_assignors)
+        answer = _answer(context, request.group_id, asked)
+    except BrokerResponseError as error:
+        return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.detail)
+    return _response(answer)
+
+
+def _asked(context: Context, request: ConsumerGroupHeartbeatRequest) -> Heartbeat:
+    names, held = request.subscribed_topic_names, request.topic_partitions
+    return Heartbeat(
+        request.member_id,
+        request.member_epoch,
+        request.instance_id,
+        request.rack_id,
+        request.rebalance_timeout_ms,
+        None if names is None else frozenset(names),
+        request.subscribed_topic_regex,
+        request.server_assignor,
+        None if held is None else {it.topic_id: frozenset(it.partitions) for it in held},
+        client_id=context.client_id or "",
+        client_host=f"/{context.host}",
+    )
+
+
+def _answer(context: Context, group_id: str, asked: Heartbeat) -> HeartbeatAnswer:
+    now = moment(context)
+    group = join_consumer_group if asked.epoch == JOINS else _group
+    found = group(context, group_id)
+    if asked.epoch < JOINS:
+        return found.leave(asked, now)
+    may_describe = partial(allows, context, Operation.DESCRIBE, ResourceType.TOPIC)
+    return found.heartbeat(asked, str(Uuid.random()), now, may_describe)
+
+
+def _group(context: Context, group_id: str) -> ConsumerGroup:
+    group = find_group(context, group_id)
+    if not isinstance(group, ConsumerGroup):
+        what = "not found" if group is None else "not a consumer group"
+        raise refusal("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
+    return group
+
+
+def _response(answer: HeartbeatAnswer) -> ConsumerGroupHeartbeatResponse:
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=answer.member_id,
+        member_epoch=answer.epoch,
+        heartbeat_interval_ms=answer.heartbeat_interval_ms,
+    )
+    if answer.assigned is not None:
+        response.assignment = Assignment(
+            topic_partitions=[
+                TopicPartitions(topic_id=topic_id, partitions=sorted(its))
+                for topic_id, its in answer.assigned.items()
+            ]
+        )
+    return response

@@ -1,0 +1,135 @@
+"""ConsumerGroupDescribe (69), v0 to v1.
+
+v0      groups of the consumer protocol, their epochs and members (KIP-848)
+v1      of which protocol each member is
+
+A group that is not there, or is a classic one, is GROUP_ID_NOT_FOUND. One whose members read topics
+that the client may not describe is TOPIC_AUTHORIZATION_FAILED. Groups that may not be described
+themselves come first.
+
+Left out: nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ...messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from ...messages.consumer_group_describe_response import (
+    Assignment,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError
+from ...wire.uuid import Uuid
+from ..authorizer import Operation, ResourceType
+from ..context import Context
+from ..coordinating import check_consumer_protocol, find_group
+from ..groups import ConsumerGroup
+from ..groups.consumer.members import ConsumerMember, places
+from ..refusal import refusal
+from ..registry import handles
+from ..rights import allows, authorized_operations, check
+
+_CLASSIC: Final = 0
+_CONSUMER: Final = 1
+_HIDDEN_TOPICS: Final = (
+    "The described group uses topics that the client is not authorized to describe."
+)
+
+
+@handles(ConsumerGroupDescribeRequest, versions=range(2))
+def consumer_group_describe(
+    context: Context, request: ConsumerGroupDescribeRequest, version: int
+) -> ConsumerGroupDescribeResponse:
+    """Tell of each group what it is."""
+    wanted = sorted(request.group_ids, key=lambda it: _may_describe(context, it))
+    groups = [_described(context, group_id) for group_id in wanted]
+    for group in groups:
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = authorized_operations(
+                context, ResourceType.GROUP, group.group_id
+            )
+    return ConsumerGroupDescribeResponse(groups=[_without_hidden(context, it) for it in groups])
+
+
+def _may_describe(context: Context, group_id: str) -> bool:
+    return allows(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
+
+
+def _described(context: Context, group_id: str) -> DescribedGroup:
+    try:
+        check_consumer_protocol(context)
+        check(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
+        if not group_id:
+            raise refusal("INVALID_GROUP_ID", "the group id is empty")
+        group = find_group(context, group_id)
+        if not isinstance(group, ConsumerGroup):
+            what = "not found" if group is None else "not a consumer group"
+            raise refusal("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
+    except BrokerResponseError as error:
+        message = error.detail if error.name == "GROUP_ID_NOT_FOUND" else None
+        return DescribedGroup(group_id=group_id, error_code=error.code, error_message=message)
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state,
+        group_epoch=group.kept.epoch,
+        assignment_epoch=group.kept.target_epoch,
+        assignor_name=group.assignor,
+        members=[_member(context, group, it) for it in group.members.values()],
+    )
+
+
+def _member(context: Context, group: ConsumerGroup, member: ConsumerMember) -> Member:
+    target = group.kept.target_of(member.member_id)
+    held: dict[Uuid, set[int]] = {}  # what it has yet to give up too
+    for topic_id, index in places(member):
+        held.setdefault(topic_id, set()).add(index)
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topics),
+        subscribed_topic_regex=member.regex,
+        assignment=Assignment(topic_partitions=_partitions(context, held.items())),
+        target_assignment=Assignment(topic_partitions=_partitions(context, target.items())),
+        member_type=_CONSUMER if member.classic is None else _CLASSIC,
+    )
+
+
+def _partitions(
+    context: Context, assigned: Iterable[tuple[Uuid, Iterable[int]]]
+) -> list[TopicPartitions]:
+    """Those of topics that are there."""
+    topics = context.cluster.topics
+    return [
+        TopicPartitions(
+            topic_id=topic_id, topic_name=topics.name_of(topic_id), partitions=sorted(its)
+        )
+        for topic_id, its in assigned
+        if topics.name_of(topic_id)
+    ]
+
+
+def _without_hidden(context: Context, group: DescribedGroup) -> DescribedGroup:
+    topics = {
+        place.topic_name
+        for member in group.members
+        for part in (member.assignment, member.target_assignment)
+        for place in part.topic_partitions
+    }
+    topics.update(name for member in group.members for name in member.subscribed_topic_names)
+    if all(allows(context, Operation.DESCRIBE, ResourceType.TOPIC, it) for it in topics):
+        return group
+    return DescribedGroup(
+        group_id=group.group_id,
+        error_code=code_of("TOPIC_AUTHORIZATION_FAILED"),
+        error_message=_HIDDEN_TOPICS,
+    )

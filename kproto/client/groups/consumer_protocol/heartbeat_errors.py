@@ -1,0 +1,56 @@
+"""What an error means for a member of a consumer group (KIP-848), by what it asked for.
+
+Rows stand beside the KIP that brought them; those that both kinds of group have are in
+`groups.group_errors`. What has no row is asked again if time mends it, and ends the member
+otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ....wire.errors import KprotoError, UnsupportedVersionError
+from ..group_errors import EVERYWHERE, Asked, Meaning, meaning_in
+
+__all__ = ["meaning_of"]
+
+#: Of a member that has an epoch.
+_IN_EPOCH: Final = {
+    "UNKNOWN_MEMBER_ID": Meaning.ID_OVER,
+    "FENCED_MEMBER_EPOCH": Meaning.ID_OVER,
+    "GROUP_ID_NOT_FOUND": Meaning.ID_OVER,  # deleted, or of the other kind by now
+}
+
+#: Nothing that another heartbeat mends.
+_SETTINGS: Final = {
+    "GROUP_MAX_SIZE_REACHED": Meaning.FAIL,  # KIP-389: group.consumer.max.size
+    "INVALID_REGULAR_EXPRESSION": Meaning.FAIL,  # the broker reads RE2
+    "INVALID_REQUEST": Meaning.FAIL,
+    "TOPIC_AUTHORIZATION_FAILED": Meaning.FAIL,
+    "UNSUPPORTED_ASSIGNOR": Meaning.FAIL,  # group.consumer.assignors
+}
+
+_TABLE: Final[dict[Asked, dict[str, Meaning]]] = {
+    Asked.COORDINATOR: {},
+    Asked.TOPICS: {},
+    Asked.JOIN: _SETTINGS
+    | {
+        "UNKNOWN_MEMBER_ID": Meaning.ID_OVER,
+        "FENCED_MEMBER_EPOCH": Meaning.ID_OVER,
+        "UNRELEASED_INSTANCE_ID": Meaning.UNRELEASED,
+        "GROUP_ID_NOT_FOUND": Meaning.OTHER_KIND,  # a classic group that may not be converted
+        "INCONSISTENT_GROUP_PROTOCOL": Meaning.OTHER_KIND,
+        "UNSUPPORTED_VERSION": Meaning.OTHER_KIND,  # the cluster has it, and turned off
+    },
+    Asked.HEARTBEAT: _SETTINGS | _IN_EPOCH | {"UNSUPPORTED_VERSION": Meaning.OTHER_KIND},
+    # The member has got another epoch since, or is about to hear of it.
+    Asked.COMMIT: _IN_EPOCH | {"STALE_MEMBER_EPOCH": Meaning.STALE},
+    Asked.LEAVE: {},
+}
+
+
+def meaning_of(asked: Asked, error: KprotoError) -> Meaning:
+    """What an error means for the member that asked."""
+    if isinstance(error, UnsupportedVersionError):
+        return Meaning.FAIL
+    return meaning_in(EVERYWHERE | _TABLE[asked], error)

@@ -1,0 +1,142 @@
+"""`ConsumerMember`: a member of a consumer group (KIP-848), over connections.
+
+What goes on when is the `Shell`'s; what follows from what is decided in `membership`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from typing import Any
+
+from ....messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from ....protocol.error_codes import error_of_code
+from ....wire.errors import KprotoError, UnsupportedVersionError
+from ...cluster.metadata import TopicInfo
+from ...cluster.view import ClusterView
+from ..group_errors import Asked, Meaning
+from ..group_kinds import OtherKindError, check_pattern, has_consumer_groups
+from ..settings import GroupSettings
+from ..shell import Owner, Shell, Tell
+from ..steps import LeaveByHeartbeat, Prepare, Resolve
+from .heartbeat_errors import meaning_of
+from .heartbeats import JOINS, Beat
+from .membership import ConsumerMembership
+from .phases import Phase
+
+__all__ = ["ConsumerMember"]
+
+
+class ConsumerMember(Shell[ConsumerMembership]):
+    """A member of a group whose broker says who reads what."""
+
+    def __init__(
+        self, view: ClusterView, settings: GroupSettings, owner: Owner, *, looks: bool = False
+    ) -> None:
+        name_of = view.cluster.topic_name
+        membership = ConsumerMembership(settings, view.settings, name_of, may_change=looks)
+        super().__init__(view, settings, owner, membership, looks=looks)
+
+    def _topics_differ(self, change: str, now: float) -> None:
+        subscription = self._membership.subscription
+        if subscription is None or subscription.pattern is None:
+            return
+        self._say("%s", change)
+        topics = subscription.among(self._view.cluster.topics.values())
+        self._watch.joined(subscription, topics)
+        self._membership.matched(topics, now)
+
+    # Steps
+
+    async def _ask(self, step: Prepare | Resolve) -> Tell:
+        if isinstance(step, Prepare):
+            return await self._prepare(step)
+        return await self._resolve(step)
+
+    async def _prepare(self, step: Prepare) -> Tell:
+        """Have a coordinator that knows the protocol, and the topics that match a pattern."""
+        if self._membership.phase is Phase.JOINING:
+            await self._check_kind(step)
+        topics: Iterable[TopicInfo] = ()
+        if step.subscription.pattern is not None:
+            topics = await self._view.refresh()
+            self._plan_look()
+        wanted = step.subscription.among(topics)
+        if self._look is None and not all(map(self._view.is_fresh, wanted)):
+            self._look = self._started(self._know, wanted)
+
+        def tell(now: float) -> None:
+            self._watch.joined(step.subscription, wanted)
+            self._membership.prepared(step, wanted, now)
+
+        return tell
+
+    async def _check_kind(self, step: Prepare) -> None:
+        """Look at the group, where it may be of the other kind. Raises OtherKindError for one."""
+        group_id = self.settings.group_id
+        connection = await self._coordinator.connection()
+        if not has_consumer_groups(connection.ranges):
+            why = "by its coordinator, which is older than the consumer protocol"
+            check_pattern(step.subscription, group_id, why)
+            if self.looks:
+                raise OtherKindError("the coordinator knows no other")
+            raise UnsupportedVersionError(
+                f"the coordinator of group {group_id!r} has no ConsumerGroupHeartbeat (KIP-848, "
+                'Kafka 4.0): leave group_protocol at "auto", or use "classic"'
+            )
+        if self.looks and await self._is_live_classic(connection):
+            check_pattern(step.subscription, group_id, "with members")
+            raise OtherKindError("the group has members of that")
+
+    async def _resolve(self, step: Resolve) -> Tell:
+        with suppress(KprotoError):
+            await self._view.refresh_ids(step.ids)
+        return self._membership.resolved
+
+    async def _leave_once(self, step: LeaveByHeartbeat) -> None:
+        group_id = self.settings.group_id
+        try:
+            connection = await self._coordinator.connection()
+            answer = await connection.request(step.request(group_id))
+        except KprotoError:
+            self._coordinator.forget()
+            raise
+        if answer.error_code:
+            error = error_of_code(answer.error_code, f"leaving group {group_id!r}")
+            meaning = meaning_of(Asked.LEAVE, error)
+            self._heed(meaning)
+            if meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
+                raise error
+
+    # Heartbeats
+
+    def _due_heartbeat(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:
+        return self._send_heartbeat if self._membership.beats(now) else None
+
+    async def _send_heartbeat(self) -> Tell:
+        membership = self._membership
+        outcome: ConsumerGroupHeartbeatResponse | KprotoError
+        beat: Beat | None = None
+        try:
+            connection = await self._coordinator.connection()
+            version = connection.version_of(ConsumerGroupHeartbeatRequest)
+            beat = membership.heartbeat(version, self._clock.monotonic())
+            if beat is None:
+                return lambda now: None
+            self._counts.joins += beat.request.member_epoch == JOINS
+            timeout_ms = self._heartbeat_timeout_ms(membership.interval_ms)
+            outcome = await connection.request(beat.request, version=version, timeout_ms=timeout_ms)
+        except KprotoError as error:
+            outcome = error
+
+        def tell(now: float) -> None:
+            if beat is None:
+                assert isinstance(outcome, KprotoError)
+                self._heed(membership.not_sent(outcome, now))
+                return
+            self._heed(membership.beaten(beat, outcome, now))
+            if not isinstance(outcome, KprotoError) and not outcome.error_code:
+                self._counts.heartbeats += 1
+
+        return tell

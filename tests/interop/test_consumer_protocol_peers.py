@@ -1,0 +1,177 @@
+"""librdkafka and Java in groups of the consumer protocol on the embedded broker (KIP-848)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from kproto.broker import BrokerSettings
+from kproto.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kproto.messages.list_groups_request import ListGroupsRequest
+from tests.support.availability import not_available
+from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.raw_connection import RawConnection
+from tools.setup.java import JavaNotFoundError, java_home
+from tools.setup.maven import MavenError
+from tools.storm.java import lines_of, resolve_tools
+
+from .group_members import (
+    PARTITIONS,
+    GroupMember,
+    read_by,
+    share,
+    share_and_hand_over,
+    until,
+    write,
+)
+
+pytestmark = pytest.mark.peers
+
+
+class JavaMember(GroupMember):
+    """Java's VerifiableConsumer; of what it reads it tells the offsets."""
+
+    def __init__(self, broker: ThreadedBroker, group: str) -> None:
+        self._begin(
+            [
+                java_home() / "bin" / "java",
+                "-Xmx96m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                str(resolve_tools() / "*"),
+                "org.apache.kafka.tools.VerifiableConsumer",
+                *("--bootstrap-server", broker.bootstrap, "--topic", "t", "--group-id", group),
+                *("--group-protocol", "consumer", "--reset-policy", "earliest"),
+            ]
+        )
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        held: set[int] = set()
+        for line in self._process.stdout:
+            for told in lines_of(line):
+                what, _, *rest = told.split(" ")
+                partitions = {int(it) for it in rest[0].split(",") if it} if rest else set()
+                if what == "read":
+                    self.read.append((int(rest[0]), rest[1]))
+                elif what == "left":
+                    self.has_left = True
+                elif what in ("assigned", "revoked"):
+                    held = held | partitions if what == "assigned" else held - partitions
+                    self.assigned = sorted(held)
+
+    def leave(self) -> None:
+        self._process.terminate()
+        super().leave()
+
+
+PEER: Final = "consumer_protocol"
+CLASSIC: Final = "confluent_kafka"
+
+
+@pytest.fixture
+def broker() -> Iterator[ThreadedBroker]:
+    settings = BrokerSettings(
+        group_consumer_min_session_timeout_ms=1_000,
+        group_consumer_session_timeout_ms=6_000,
+        group_consumer_min_heartbeat_interval_ms=100,
+        group_consumer_heartbeat_interval_ms=200,
+    )
+    with threaded_broker(settings) as running:
+        running.call(lambda it: it.create_topic("t", PARTITIONS))
+        yield running
+
+
+def described(broker: ThreadedBroker, group: str) -> Any:
+    with RawConnection(broker.bootstrap) as connection:
+        request = ConsumerGroupDescribeRequest(group_ids=[group])
+        (found,) = connection.exchange(request, 1).groups
+    return found
+
+
+def kind_of(broker: ThreadedBroker) -> tuple[str | None, str | None]:
+    with RawConnection(broker.bootstrap) as connection:
+        (found,) = connection.exchange(ListGroupsRequest(), 5).groups
+    return found.group_type, found.group_state
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_members_share_a_topic_and_hand_it_over(
+    broker: ThreadedBroker, peers_python: Path, count: int
+) -> None:
+    def now() -> tuple[str, int]:
+        found = described(broker, "g")
+        return found.group_state, len(found.members)
+
+    share_and_hand_over(broker, peers_python, [PEER] * count, "g", now)
+    assert kind_of(broker) == ("consumer", "Empty")
+
+
+def test_java_shares_a_topic_with_librdkafka(broker: ThreadedBroker, peers_python: Path) -> None:
+    try:
+        resolve_tools(), java_home()
+    except (MavenError, JavaNotFoundError) as error:
+        not_available("Java's VerifiableConsumer", error)
+    with ExitStack() as ending:
+        java = JavaMember(broker, "g")
+        ending.callback(java.end)
+        until(lambda: share([java]))
+        peer = GroupMember(peers_python, PEER, broker, "g")
+        ending.callback(peer.end)
+        until(lambda: share([java, peer]))
+        write(broker, "0", "1")
+        expected = [(it, value) for it in range(PARTITIONS) for value in ("0", "1")]
+        until(lambda: len(read_by([java, peer])) >= len(expected))
+        assert read_by([java, peer]) == expected
+        java.leave()
+        until(lambda: share([peer]))
+        write(broker, "2")
+        until(lambda: len(read_by([java, peer])) >= len(expected) + PARTITIONS)
+        assert read_by([java, peer]) == sorted([*expected, *((it, "2") for it in range(6))])
+        peer.leave()
+
+
+def test_a_member_that_is_killed_is_out_when_its_session_is_over(
+    broker: ThreadedBroker, peers_python: Path
+) -> None:
+    with ExitStack() as ending:
+        members = [GroupMember(peers_python, PEER, broker, "g") for _ in range(2)]
+        for member in members:
+            ending.callback(member.end)
+        until(lambda: share(members))
+        members[0].end()
+        until(lambda: share(members[1:]))
+        write(broker, "one")
+        until(lambda: len(read_by(members[1:])) >= PARTITIONS)
+        members[1].leave()
+
+
+def test_a_classic_group_becomes_one_of_the_consumer_protocol_and_back(
+    broker: ThreadedBroker, peers_python: Path
+) -> None:
+    with ExitStack() as ending:
+        old = GroupMember(peers_python, CLASSIC, broker, "g")
+        ending.callback(old.end)
+        until(lambda: share([old]))
+        assert kind_of(broker)[0] == "classic"
+        new = GroupMember(peers_python, PEER, broker, "g")
+        ending.callback(new.end)
+        until(lambda: share([old, new]))
+        assert kind_of(broker)[0] == "consumer"
+        write(broker, "one")
+        until(lambda: len(read_by([old, new])) >= PARTITIONS)
+        assert read_by([old, new]) == [(it, "one") for it in range(PARTITIONS)]
+        new.leave()
+        until(lambda: share([old]))
+        assert kind_of(broker)[0] == "classic"
+        write(broker, "two")
+        until(lambda: len(read_by([old, new])) >= 2 * PARTITIONS)
+        assert read_by([old, new]) == [
+            (it, value) for it in range(PARTITIONS) for value in ("one", "two")
+        ]
+        old.leave()

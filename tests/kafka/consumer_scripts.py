@@ -1,0 +1,322 @@
+"""What members of the consumer protocol do by script, on one broker: each gives what they hear.
+
+Topics `t`, `u` and `v` have 6, 3 and 2 partitions. Where the assignor decides later than at once,
+members go on with heartbeats until they hear it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+
+from kproto.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from kproto.messages.consumer_protocol_assignment import TopicPartition as Given
+from kproto.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kproto.messages.consumer_protocol_subscription import TopicPartition as Owned
+from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+
+from .consumer_sides import ConsumerSide
+from .group_scripts import joined
+from .group_sides import PATIENCE_S
+
+__all__ = ["NEW_SCRIPTS", "SCRIPTS", "ConsumerScript"]
+
+ConsumerScript: TypeAlias = Callable[[ConsumerSide], Iterator[object]]
+
+BOTH: Final = ("t", "u")
+
+
+def one_member_comes_and_goes(side: ConsumerSide) -> Iterator[object]:
+    yield side.describe_consumers(), side.describe(), side.list(5)
+    yield side.enter("a", "t")
+    yield side.describe_consumers(), side.describe(), side.list(5)
+    yield side.heartbeat("a"), side.own("a"), side.own("a", topics=["t"], rebalance_ms=30_000)
+    yield side.go("a")
+    yield side.describe_consumers(), side.list(5), side.list(5, ["empty"], ["CONSUMER"])
+    yield side.heartbeat("a", 5), side.go("a")
+    yield side.enter("a", "t"), "again, in a group that was"
+    yield side.list(5, ["stable"]), side.list(5, ["reconciling"]), side.delete(2)
+    yield side.go("a"), side.delete(2), side.describe_consumers()
+
+
+def members_share(side: ConsumerSide) -> Iterator[object]:
+    yield side.enter("a", "t"), side.enter("b", "t"), side.describe_consumers()
+    yield side.heartbeat("a"), "which hears what it keeps"
+    yield side.heartbeat("a"), side.heartbeat("b"), side.describe_consumers()
+    yield side.enter("c", "t"), side.heartbeat("b"), side.describe_consumers()
+    yield side.own("a"), side.heartbeat("b"), side.heartbeat("c"), side.describe_consumers()
+    yield side.own("a"), side.own("b"), side.own("c"), side.describe_consumers()
+    yield side.go("b"), side.own("a"), side.own("c"), side.describe_consumers()
+
+
+def members_that_do_not_say_what_they_hold(side: ConsumerSide) -> Iterator[object]:
+    yield side.enter("a", "t"), side.enter("b", "t")
+    for _ in range(3):
+        yield side.heartbeat("a"), side.heartbeat("b")
+    yield side.heartbeat("a", held={"t": [0, 5]}), "still one too many"
+    yield side.heartbeat("a", held={"t": [0]}), side.heartbeat("b"), side.describe_consumers()
+
+
+def epochs_of_before(side: ConsumerSide) -> Iterator[object]:
+    yield side.enter("a", "t"), side.enter("b", "t")
+    yield side.own("a"), side.own("a"), side.heartbeat("b")
+    epoch = side.epochs["a"]
+    yield side.heartbeat("a", epoch + 1)
+    yield side.heartbeat("a", epoch - 1), "which says not what it holds"
+    yield side.heartbeat("a", epoch - 1, held={"t": [0, 1, 2]})
+    yield side.heartbeat("a", epoch - 1, held={"t": [0, 1, 2, 3]})
+    yield side.heartbeat("a", epoch - 1, held={"u": []})
+    yield side.heartbeat("a", epoch - 1, held={})
+    yield side.heartbeat("nobody", 1), side.go("nobody"), side.describe_consumers()
+    yield side.enter("a", "t"), side.describe_consumers()
+
+
+def subscriptions_change(side: ConsumerSide) -> Iterator[object]:
+    yield side.enter("a", "t"), side.enter("b", "t", "u"), side.describe_consumers()
+    for _ in range(2):
+        yield side.own("a"), side.own("b")
+    yield side.heartbeat("a", topics=["u"], held=side.assigned["a"]), side.describe_consumers()
+    for _ in range(2):
+        yield side.own("a"), side.own("b"), side.describe_consumers()
+    yield side.heartbeat("b", topics=[], held={}), side.own("a"), side.describe_consumers()
+    yield side.heartbeat("b", topics=["nope", "v"], held={}), side.describe_consumers()
+    yield side.heartbeat("b", topics=["nope", "v"], held=side.assigned["b"])
+
+
+def assignors(side: ConsumerSide) -> Iterator[object]:
+    yield side.enter("a", *BOTH, server_assignor="range"), side.enter("b", *BOTH)
+    for _ in range(3):
+        yield side.own("a"), side.own("b"), side.describe_consumers()
+    yield side.enter("c", *BOTH, server_assignor="uniform"), side.describe_consumers()
+    yield side.enter("d", "u", server_assignor="uniform"), side.describe_consumers()
+    for _ in range(4):
+        yield side.own("a"), side.own("b"), side.own("c"), side.own("d")
+    yield side.describe_consumers()
+
+
+def static_members(side: ConsumerSide) -> Iterator[object]:
+    yield side.enter("a", "t", instance_id="i"), side.enter("b", "t", instance_id="j")
+    for _ in range(2):
+        yield side.own("a"), side.own("b")
+    yield side.enter("c", "t", instance_id="i"), "which another still is"
+    yield side.go("a", -2, instance_id="j"), side.go("a", -2, instance_id="k")
+    yield side.go("a", -2, instance_id="i"), side.describe_consumers()
+    yield side.enter("c", "t", instance_id="i"), side.describe_consumers()
+    yield side.heartbeat("a", instance_id="i"), side.heartbeat("c", instance_id="i")
+    yield side.heartbeat("c"), side.heartbeat("c", instance_id="k")
+    yield side.go("c", -2, instance_id="i")
+    yield side.enter("c", "t", "u", instance_id="i"), side.describe_consumers()
+    yield side.own("b", instance_id="j"), side.own("c", instance_id="i"), side.describe_consumers()
+    yield side.go("c", -1, instance_id="i"), side.own("b"), side.describe_consumers()
+
+
+def what_no_group_takes(side: ConsumerSide) -> Iterator[object]:
+    beat = side.heartbeat
+    given: dict[str, Any] = {"topics": ["t"], "held": {}, "rebalance_ms": 1}
+    yield beat("a", 0, topics=["t"], held={}), beat("a", 0, topics=["t"], rebalance_ms=1)
+    yield beat("a", 0, **{**given, "held": {"t": [0]}}), beat("a", 0, held={}, rebalance_ms=1)
+    yield beat("a", 0, **given, instance_id=""), beat("a", 0, **given, instance_id=" ")
+    yield beat("a", 0, **given, rack_id=""), beat("a", 0, **given, group_id="")
+    yield beat("a", 0, **given, server_assignor="sticky"), beat("a", -3), beat("a", -2)
+    yield beat("", 1), beat("", -1), beat("", -2), beat("", -2, instance_id="i")
+    yield beat("a", 1), beat("a", -1), beat("a", 1, server_assignor="")
+    yield side.describe_consumers()
+
+
+def offsets_of_members(side: ConsumerSide) -> Iterator[object]:
+    yield side.commit("", -1, ("t", 0)), "of an admin, which makes a simple group"
+    yield side.enter("a", "t"), side.describe_consumers()
+    yield side.commit("a", None, ("t", 0)), side.fetch("a", None, "t"), side.fetch(None, -1, "t")
+    yield side.commit("a", 99, ("t", 0)), side.fetch("a", 99, "t"), side.fetch("a", 1, "t")
+    yield side.commit("nobody", 1, ("t", 0)), side.fetch("nobody", 1, "t"), side.fetch("a", -1, "t")
+    yield side.commit("", -1, ("t", 0)), side.commit("a", None, ("t", 0), version=8)
+    yield side.fetch(None, -1, "t", version=8), side.commit("a", None, ("nope", 0), ("t", 1))
+    yield side.delete_offsets("t"), side.delete_offsets("u")
+    yield side.go("a"), side.commit("a", 5, ("t", 0)), side.commit("", -1, ("t", 0))
+    yield side.delete_offsets("t"), side.fetch(None, -1, "t")
+
+
+def a_session_is_over(side: ConsumerSide) -> Iterator[object]:
+    """Sessions are of 1 s."""
+    yield side.enter("a", "t"), side.enter("b", "t", instance_id="j")
+    yield side.go("b", -2, instance_id="j")
+    side.own("a")
+    yield side.until("a", {"t": [0, 1, 2, 3, 4, 5]})
+    yield side.describe_consumers(), side.heartbeat("b", 3)
+
+
+def a_member_gives_up_nothing(side: ConsumerSide) -> Iterator[object]:
+    yield side.enter("a", "t", rebalance_ms=300), side.enter("b", "t")
+    yield side.heartbeat("a")
+    deadline = time.monotonic() + 20
+    while (heard := side.heartbeat("a")) != "UNKNOWN_MEMBER_ID":
+        assert time.monotonic() < deadline, heard
+        side.heartbeat("b")
+        time.sleep(0.05)
+    yield side.until("b", {"t": [0, 1, 2, 3, 4, 5]}), side.describe_consumers()
+
+
+def commits_of_before(side: ConsumerSide) -> Iterator[object]:
+    """KIP-1251."""
+    yield side.enter("a", "t"), side.enter("b", "t")
+    before = side.epochs["a"]
+    yield side.own("a"), side.commit("a", before, ("t", 0)), side.commit("a", before, ("t", 4))
+    yield side.own("a"), side.own("b")
+    yield side.commit("a", before, ("t", 0)), side.commit("a", before, ("t", 4))
+    yield side.commit("a", before, ("t", 0), ("t", 4)), side.commit("b", before, ("t", 4))
+    yield side.commit("a", before, ("t", 0), version=8), side.commit("a", 0, ("t", 0))
+    yield side.go("b"), side.own("a"), side.commit("a", side.epochs["a"] - 1, ("t", 4))
+
+
+def expressions(side: ConsumerSide) -> Iterator[object]:
+    yield side.enter("a", regex="(", topics=None), side.enter("a", regex="(t)\\1", topics=None)
+    yield side.enter("a", regex="(?=t)", topics=None), side.describe_consumers()
+    yield side.enter("a", regex="[tu]", topics=None)
+    yield side.until("a", {"t": [0, 1, 2, 3, 4, 5], "u": [0, 1, 2]}), side.describe_consumers()
+    yield side.heartbeat("a", regex="t|v"), "which is looked up after ten seconds"
+    yield side.heartbeat("a", regex="[", held=side.assigned["a"])
+    yield side.heartbeat("a", regex="", topics=["v"], held=side.assigned["a"])
+    yield side.own("a"), side.own("a"), side.describe_consumers()
+    yield side.go("a"), side.describe_consumers()
+
+
+def an_expression_of_several(side: ConsumerSide) -> Iterator[object]:
+    yield side.enter("a", regex="t", topics=None)
+    yield side.until("a", {"t": [0, 1, 2, 3, 4, 5]})
+    yield side.enter("b", regex="t", topics=["u"]), side.enter("c", regex="t", topics=None)
+    for _ in range(4):
+        yield side.own("a"), side.own("b"), side.own("c"), side.describe_consumers()
+    yield side.go("a"), side.go("b"), side.go("c"), side.describe_consumers()
+
+
+# Both protocols in one group
+
+
+def classic(side: ConsumerSide, who: str, *topics: str, **fields: Any) -> Any:
+    """JoinGroup of a member that reads topics, and what it hears; it takes the id it is given."""
+    owned = fields.pop("owned", [])
+    said = ConsumerProtocolSubscription(
+        topics=sorted(topics),
+        owned_partitions=[Owned(topic=name, partitions=its) for name, its in owned],
+    )
+    metadata = b"\0\3" + said.encode(3)
+    names = fields.pop("names", ("range", "cooperative-sticky"))
+    return joined(side, who, protocols=[(name, metadata) for name in names], **fields)
+
+
+def share(side: ConsumerSide, who: str, assignments: dict[str, list[tuple[str, list[int]]]]) -> Any:
+    """SyncGroup of a leader."""
+    told = {
+        name: b"\0\1"
+        + ConsumerProtocolAssignment(
+            assigned_partitions=[Given(topic=topic, partitions=its) for topic, its in places]
+        ).encode(1)
+        for name, places in assignments.items()
+    }
+    request = SyncGroupRequest(
+        group_id=side.group_id,
+        generation_id=side.generations[who],
+        member_id=side.ids[who],
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[
+            SyncGroupRequestAssignment(member_id=side.ids[name], assignment=it)
+            for name, it in told.items()
+        ],
+    )
+    side.post(who, request, 5)
+    return side.hears(who, PATIENCE_S)
+
+
+def beat(side: ConsumerSide, who: str) -> object:
+    return side.beat(who, 4, side.ids[who], side.generations[who])
+
+
+def ask(side: ConsumerSide, who: str) -> Any:
+    """SyncGroup of a member that does not lead."""
+    return share(side, who, {})
+
+
+def a_classic_group_is_converted(side: ConsumerSide) -> Iterator[object]:
+    yield classic(side, "a", "t"), share(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
+    yield side.enter("b", "t"), side.describe_consumers(), side.describe(), side.list(5)
+    yield beat(side, "a"), ask(side, "a")
+    yield classic(side, "a", "t", owned=[("t", [0, 1, 2, 3, 4, 5])]), ask(side, "a")
+    yield beat(side, "a"), side.heartbeat("b"), side.describe_consumers()
+    yield classic(side, "a", "t", owned=[("t", [0, 1, 2])]), ask(side, "a"), beat(side, "a")
+    yield side.own("b"), side.own("b"), side.describe_consumers()
+    yield side.commit("a", side.generations["a"], ("t", 0), version=8)
+    yield side.commit("a", side.generations["a"] + 1, ("t", 0)), side.commit("b", None, ("t", 3))
+    yield side.go("b"), side.describe_consumers(), side.list(5), "which is a classic one again"
+    yield beat(side, "a"), classic(side, "a", "t"), side.describe(), side.fetch(None, -1, "t")
+
+
+def a_classic_member_joins(side: ConsumerSide) -> Iterator[object]:
+    yield side.enter("b", "t"), classic(side, "a", "t", "u"), side.describe_consumers()
+    yield ask(side, "a"), side.own("b"), side.own("b"), side.describe_consumers()
+    yield beat(side, "a"), ask(side, "a"), classic(side, "a", "t", "u"), ask(side, "a")
+    yield classic(side, "c", "t", names=("sticky",)), "which no other classic member supports"
+    yield side.beat("b", 4, "b", side.epochs["b"]), side.leave(5, ("nobody", None))
+    yield side.leave(5, (side.ids["a"], None)), side.describe_consumers(), side.own("b")
+    yield classic(side, "d", "t", version=3), side.describe_consumers()
+    yield side.leave(5, ("b", None)), side.list(5)
+
+
+def a_static_member_changes_its_protocol(side: ConsumerSide) -> Iterator[object]:
+    yield classic(side, "a", "t", instance_id="i")
+    yield share(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
+    yield side.enter("b", "t", instance_id="i"), side.describe_consumers()
+    yield side.heartbeat("b"), side.heartbeat("b", topics=["t", "u"], held=side.assigned["b"])
+    yield side.own("b"), side.describe_consumers()
+    side.ids.pop("a")
+    yield classic(side, "a", "t", "u", instance_id="i"), side.list(5), side.describe()
+    yield ask(side, "a"), side.heartbeat("b")
+
+
+def empty_groups_are_replaced(side: ConsumerSide) -> Iterator[object]:
+    yield classic(side, "a", "t"), side.leave(5, (side.ids["a"], None)), side.list(5)
+    yield side.commit("", -1, ("t", 0)), side.enter("b", "t"), side.list(5)
+    yield side.go("b"), side.fetch(None, -1, "t"), side.list(5)
+    side.ids.pop("a")
+    yield classic(side, "a", "t"), side.list(5), side.fetch(None, -1, "t")
+    yield side.enter("b", "t"), "while the leader has not assigned"
+    yield ask(side, "a"), side.describe_consumers()
+
+
+def the_broker_gives_the_id(side: ConsumerSide) -> Iterator[object]:
+    """v0, which Kafka 3.9 has alone."""
+    heard = side.heartbeat(
+        "a", 0, version=0, member_id="", topics=["t"], held={}, rebalance_ms=30_000
+    )
+    yield len(heard[0]), heard[1:]
+    yield side.heartbeat("a", version=0, member_id=heard[0])[1:], side.go("b")
+    yield side.heartbeat("a", -1, version=0, member_id=heard[0])[1:]
+
+
+#: As every release does it that has the protocol.
+SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
+    members_that_do_not_say_what_they_hold,
+    the_broker_gives_the_id,
+    a_member_gives_up_nothing,
+    a_session_is_over,
+)
+#: What is otherwise in 3.9, or is not there: it describes what a member keeps and not what it has
+#: yet to give up, and its assignor `uniform` decides otherwise where there are several ways.
+NEW_SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
+    one_member_comes_and_goes,
+    members_share,
+    epochs_of_before,
+    static_members,
+    subscriptions_change,
+    assignors,
+    what_no_group_takes,
+    offsets_of_members,
+    commits_of_before,
+    expressions,
+    an_expression_of_several,
+    a_classic_group_is_converted,
+    a_classic_member_joins,
+    a_static_member_changes_its_protocol,
+    empty_groups_are_replaced,
+)

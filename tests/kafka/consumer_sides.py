@@ -1,0 +1,336 @@
+"""Members of a group of the consumer protocol on a broker, real or embedded: what each hears.
+
+Members make up their ids, so they are the same on both brokers; so are the ids of topics, which the
+embedded broker takes from the real one: who gets what hangs on both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kproto import Client
+from kproto.messages.base import Request
+from kproto.messages.consumer_group_current_member_assignment_value import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
+from kproto.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kproto.messages.consumer_group_heartbeat_request import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
+from kproto.messages.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
+from kproto.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from kproto.messages.consumer_group_regular_expression_value import (
+    ConsumerGroupRegularExpressionValue,
+)
+from kproto.messages.consumer_group_target_assignment_member_value import (
+    ConsumerGroupTargetAssignmentMemberValue,
+)
+from kproto.messages.consumer_group_target_assignment_metadata_value import (
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from kproto.messages.group_metadata_value import GroupMetadataValue
+from kproto.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kproto.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kproto.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kproto.protocol.error_codes import error_code
+from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.wire.uuid import Uuid
+
+from .group_sides import PATIENCE_S, Side
+
+__all__ = ["ConsumerSide"]
+
+#: The length of a uuid as Kafka writes it.
+_GIVEN_CHARS: Final = 22
+
+
+class ConsumerSide(Side):
+    """One broker and the members of group `group_id` there, of either protocol.
+
+    `topics` are the ids of the topics that they know. `behind` is what the epochs of an old broker
+    are behind those of a new one, of groups that began there.
+    """
+
+    def __init__(
+        self, bootstrap: str, group_id: str, topics: Mapping[str, Uuid], behind: int = 0
+    ) -> None:
+        super().__init__(bootstrap, group_id)
+        self.topics = dict(topics)
+        self.epochs: dict[str, int] = {}
+        #: What each was told last to hold, by the name of the topic.
+        self.assigned: dict[str, dict[str, list[int]]] = {}
+        self.version = 0 if behind else 1
+        self._behind = behind
+
+    def heartbeat(
+        self,
+        who: str,
+        epoch: int | None = None,
+        *,
+        topics: Iterable[str] | None = None,
+        regex: str | None = None,
+        held: Mapping[str, Sequence[int]] | None = None,
+        rebalance_ms: int = -1,
+        version: int | None = None,
+        **fields: Any,
+    ) -> Any:
+        """With the epoch that `who` was told last."""
+        version = self.version if version is None else version
+        sent = self.epochs.get(who, 0) if epoch is None else epoch
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=fields.pop("group_id", self.group_id),
+            member_id=fields.pop("member_id", who),
+            member_epoch=sent - self._behind if sent > 0 else sent,
+            rebalance_timeout_ms=rebalance_ms,
+            subscribed_topic_names=None if topics is None else list(topics),
+            topic_partitions=None
+            if held is None
+            else [
+                TopicPartitions(topic_id=self.topics[name], partitions=list(its))
+                for name, its in held.items()
+            ],
+            **fields,
+        )
+        if version:
+            request.subscribed_topic_regex = regex
+        answer = self.ask(who, request, version)
+        if answer.error_code:
+            return error_code(answer.error_code).name
+        told = None
+        if answer.assignment is not None:
+            told = self._by_name(answer.assignment.topic_partitions)
+            self.assigned[who] = told
+        heard = answer.member_epoch
+        if heard > 0:
+            heard += self._behind
+            self.epochs[who] = heard
+        return answer.member_id, heard, answer.heartbeat_interval_ms, told
+
+    def enter(self, who: str, *topics: str, **fields: Any) -> Any:
+        """For the first time, or again."""
+        given = {"topics": topics, "held": {}, "rebalance_ms": 30_000, **fields}
+        return self.heartbeat(who, 0, **given)
+
+    def own(self, who: str, **fields: Any) -> Any:
+        """Tell that `who` holds what it was told to, and nothing else."""
+        return self.heartbeat(who, held=self.assigned.get(who, {}), **fields)
+
+    def go(self, who: str, epoch: int = -1, **fields: Any) -> Any:
+        heard = self.heartbeat(who, epoch, **fields)
+        self.assigned.pop(who, None)
+        return heard
+
+    def until(self, who: str, wanted: Any, **fields: Any) -> Any:
+        """Heartbeats until `who` is told to hold that."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            heard = self.own(who, **fields)
+            if self.assigned.get(who) == wanted:
+                return heard
+            assert time.monotonic() < deadline, (heard, self.assigned.get(who))
+            time.sleep(0.05)
+
+    def describe_consumers(self, version: int | None = None) -> Any:
+        request = ConsumerGroupDescribeRequest(group_ids=[self.group_id])
+        version = self.version if version is None else version
+        (group,) = self.ask("nobody", request, version).groups
+        if group.error_code:
+            return error_code(group.error_code).name
+        members = [
+            (
+                self.name_of(it.member_id),
+                it.instance_id,
+                it.rack_id,
+                self._epoch(it.member_epoch),
+                it.client_id,
+                it.client_host,
+                sorted(it.subscribed_topic_names),
+                it.subscribed_topic_regex or None,
+                self._by_name(it.assignment.topic_partitions),
+                self._by_name(it.target_assignment.topic_partitions),
+                it.member_type if version else None,
+            )
+            for it in group.members
+        ]
+        return (
+            group.group_state,
+            self._epoch(group.group_epoch),
+            self._epoch(group.assignment_epoch),
+            group.assignor_name,
+            sorted(members),
+        )
+
+    def name_of(self, member_id: str) -> str:
+        """An id that a broker made up is another on each."""
+        return "given" if len(member_id) == _GIVEN_CHARS else super().name_of(member_id)
+
+    def _epoch(self, epoch: int) -> int:
+        return epoch + self._behind if epoch > 0 else epoch
+
+    def _by_name(self, places: Iterable[Any]) -> dict[str, list[int]]:
+        names = {topic_id: name for name, topic_id in self.topics.items()}
+        return {names[it.topic_id]: sorted(it.partitions) for it in places if it.partitions}
+
+    # Offsets
+
+    def commit(
+        self,
+        who: str,
+        epoch: int | None,
+        *places: tuple[str, int],
+        version: int = 9,
+        instance_id: str | None = None,
+    ) -> Any:
+        sent = self.epochs.get(who, 0) if epoch is None else epoch
+        request = OffsetCommitRequest(
+            group_id=self.group_id,
+            member_id=self.ids.get(who, who),
+            generation_id_or_member_epoch=sent - self._behind if sent > 0 else sent,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=name,
+                    partitions=[
+                        OffsetCommitRequestPartition(partition_index=index, committed_offset=7)
+                    ],
+                )
+                for name, index in places
+            ],
+        )
+        if version >= 7:
+            request.group_instance_id = instance_id
+        answer = self.ask(who or "nobody", request, version)
+        return [
+            error_code(partition.error_code).name
+            for topic in answer.topics
+            for partition in topic.partitions
+        ]
+
+    def fetch(self, who: str | None, epoch: int | None, name: str, version: int = 9) -> Any:
+        sent = self.epochs.get(who or "", 0) if epoch is None else epoch
+        wanted = OffsetFetchRequestGroup(
+            group_id=self.group_id,
+            topics=[OffsetFetchRequestTopics(name=name, partition_indexes=[0])],
+        )
+        if version >= 9:
+            wanted.member_id = who
+            wanted.member_epoch = sent - self._behind if sent > 0 else sent
+        (group,) = self.ask(who or "nobody", OffsetFetchRequest(groups=[wanted]), version).groups
+        offsets = [it.committed_offset for topic in group.topics for it in topic.partitions]
+        return error_code(group.error_code).name, offsets
+
+    def delete_offsets(self, name: str) -> Any:
+        partition = OffsetDeleteRequestPartition(partition_index=0)
+        topics = [OffsetDeleteRequestTopic(name=name, partitions=[partition])]
+        request: Request[Any] = OffsetDeleteRequest(group_id=self.group_id, topics=topics)
+        answer = self.ask("nobody", request, 0)
+        return error_code(answer.error_code).name, [
+            error_code(it.error_code).name for topic in answer.topics for it in topic.partitions
+        ]
+
+    # What the log says
+
+    def records(self) -> list[tuple[object, ...]]:
+        """All records of the group, in words: hashes and times are there or not."""
+
+        async def read() -> list[CoordinatorRecord]:
+            async with Client(self.bootstrap) as client:
+                found = []
+                async for record in client.consumer("__consumer_offsets", stop_at_end=True):
+                    it = decode_coordinator_record(record)
+                    assert isinstance(it, CoordinatorRecord)
+                    if self.group_id in (
+                        getattr(it.key, "group_id", None),
+                        getattr(it.key, "group", None),
+                    ):
+                        found.append(it)
+                return found
+
+        said = [self._record(it) for it in asyncio.run(read())]
+        runs = itertools.groupby(said, key=lambda it: it[-1] == "tombstone")
+        # Of several at once the order is that of a hash map of ids, which are not all the same.
+        return [it for gone, run in runs for it in (sorted(run, key=str) if gone else run)]
+
+    def _record(self, record: CoordinatorRecord) -> tuple[object, ...]:
+        key, value = record.key, record.value
+        what = type(key).__name__, self.name_of(getattr(key, "member_id", ""))
+        if value is None:
+            return *what, "tombstone"
+        said: object
+        if isinstance(value, ConsumerGroupMetadataValue):
+            said = value.epoch, bool(value.metadata_hash)
+        elif isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
+            said = value.assignment_epoch, bool(value.assignment_timestamp)
+        elif isinstance(value, ConsumerGroupTargetAssignmentMemberValue):
+            said = self._by_name(value.topic_partitions), len(value.topic_partitions)
+        elif isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+            said = (
+                value.member_epoch,
+                value.previous_member_epoch,
+                value.state,
+                self._with_epochs(value.assigned_partitions),
+                self._with_epochs(value.partitions_pending_revocation),
+            )
+        elif isinstance(value, ConsumerGroupRegularExpressionValue):
+            said = sorted(value.topics)
+        elif isinstance(value, ConsumerGroupMemberMetadataValue):
+            classic = value.classic_member_metadata
+            said = (
+                value.instance_id,
+                value.rack_id,
+                value.client_id,
+                sorted(value.subscribed_topic_names),
+                value.subscribed_topic_regex,
+                value.rebalance_timeout_ms,
+                value.server_assignor,
+                classic
+                and (
+                    classic.session_timeout_ms,
+                    [(it.name, it.metadata) for it in classic.supported_protocols],
+                ),
+            )
+        elif isinstance(value, GroupMetadataValue):
+            said = (
+                value.protocol_type,
+                value.generation,
+                value.protocol,
+                self.name_of(value.leader or ""),
+                sorted(
+                    (
+                        self.name_of(it.member_id),
+                        it.group_instance_id,
+                        it.client_id,
+                        it.rebalance_timeout,
+                        it.session_timeout,
+                        it.subscription,
+                        it.assignment,
+                    )
+                    for it in value.members
+                ),
+            )
+        else:
+            said = "an offset"
+        return *what, said
+
+    def _with_epochs(self, places: Iterable[Any]) -> dict[str, list[tuple[int, int]]]:
+        names = {topic_id: name for name, topic_id in self.topics.items()}
+        return {
+            names[it.topic_id]: sorted(zip(it.partitions, it.assignment_epochs, strict=True))
+            for it in places
+        }

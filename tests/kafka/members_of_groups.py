@@ -1,0 +1,66 @@
+"""Members of a group at a real broker, each of a client of its own, and what they share."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from typing import Any, Self
+
+import kproto
+from kproto import Client
+from tests.support.group_owner import Reading
+
+__all__ = ["Members", "all_of", "shared", "until"]
+
+
+class Members:
+    """Those of the group `id`; who makes one puts it into `members`, to be closed at the end."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.id = f"group-{uuid.uuid4().hex}"
+        self.bootstrap = bootstrap
+        self.members: list[Any] = []
+        self.clients: list[Client] = []
+
+    async def client(self) -> Client:
+        """Another client, as in another process."""
+        settings = kproto.ClientSettings(metadata_max_age_ms=1_000, retry_backoff_max_ms=200)
+        client = Client(self.bootstrap, settings)
+        await client.__aenter__()
+        self.clients.append(client)
+        return client
+
+    async def topic(self, partitions: int, name: str = "") -> str:
+        """A new topic."""
+        name = name or f"group-{uuid.uuid4().hex}"
+        client = await self.client()
+        await client.create_topics(kproto.NewTopic(name, partitions=partitions))
+        await client.topic(name)
+        return name
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        for member in self.members:
+            await member.close()
+        for client in self.clients:
+            await client.close()
+
+
+def all_of(topic: str, count: int) -> set[tuple[str, int]]:
+    """Its partitions."""
+    return {(topic, number) for number in range(count)}
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for it; the test's own limit ends it."""
+    while not condition():  # noqa: ASYNC110 - what is waited for is no event of one loop
+        await asyncio.sleep(0.005)
+
+
+def shared(topic: str, count: int, *readings: Reading) -> bool:
+    """Whether each partition is read by one of them, and each of them reads some."""
+    read = [place for reading in readings for place in reading.places]
+    return sorted(read) == sorted(all_of(topic, count)) and all(each.places for each in readings)

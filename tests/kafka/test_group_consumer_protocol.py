@@ -1,0 +1,398 @@
+"""Members of the consumer protocol (KIP-848) at real brokers, alone and beside classic ones."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import uuid
+from typing import Any
+
+import pytest
+
+from kproto import ConfigurationError, TopicPattern
+from kproto.client.groups.group_kinds import Kind
+from kproto.client.groups.subscription import Subscription
+from kproto.messages import (
+    ConsumerGroupHeartbeatRequest,
+)
+from kproto.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from tests.kafka.consumer_members import NEWEST, SHORT, Group, failed
+from tests.kafka.members_of_groups import all_of, shared, until
+from tests.support.brokers import StartKafka
+from tools.kafka import KafkaNode
+
+pytestmark = pytest.mark.slow
+
+
+# Members
+
+
+async def test_members_come_and_go(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(6)
+        first, its = await group.member(topic)
+        await until(lambda: its.places == all_of(topic, 6))
+        second, others = await group.member(topic)
+        await until(lambda: shared(topic, 6, its, others))
+        assert [name for name in its.names if name == "revoke"] == ["revoke"]  # what moves alone
+        _, thirds = await group.member(topic)
+        await until(lambda: shared(topic, 6, its, others, thirds))
+        described = await group.described()
+        ids = {member.identity.member_id for member in group.members if member.identity}
+        assert {each.member_id for each in described.members} == ids
+        await first.leave(True)
+        assert its.places == set()
+        await until(lambda: shared(topic, 6, others, thirds))
+        await second.leave(True)
+        await until(lambda: thirds.places == all_of(topic, 6))
+        for reading in (its, others, thirds):
+            assert "lose" not in reading.names
+
+
+async def test_a_static_member_comes_back_without_a_rebalance(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its = await group.member(topic, instance_id="one")
+        await until(lambda: its.places == all_of(topic, 4))
+        _, others = await group.member(topic, instance_id="two")
+        await until(lambda: shared(topic, 4, its, others))
+        had, calls = set(its.places), list(others.calls)
+        await first.leave(False)
+        _, again = await group.member(topic, instance_id="one")
+        await until(lambda: again.places)
+        assert again.places == had
+        assert others.calls == calls
+
+
+async def test_two_with_one_instance_id(node848: KafkaNode) -> None:
+    """The second waits for as long as the first may be one that was killed."""
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(2)
+        _, its = await group.member(topic, instance_id="one")
+        await until(lambda: its.places)
+        _, others = await group.member(topic, instance_id="one")
+        assert "UNRELEASED_INSTANCE_ID" in await failed(others)
+        assert its.places == all_of(topic, 2)
+
+
+async def test_a_static_member_that_was_killed_comes_back_after_its_session(
+    node848: KafkaNode,
+) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(2)
+        first, its = await group.member(topic, instance_id="one")
+        await until(lambda: its.places)
+        group.owners.clear()
+        await first.close()
+        _, again = await group.member(topic, instance_id="one", session_timeout_ms=4_000)
+        await until(lambda: again.places == all_of(topic, 2))
+
+
+async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(
+    node848: KafkaNode,
+) -> None:
+    """The others get its partitions when its session is over; by then it reads them no more."""
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its = await group.member(topic)
+        await until(lambda: its.places)
+        _, others = await group.member(topic)
+        await until(lambda: shared(topic, 4, its, others))
+
+        async def lost(group_id: str) -> int:
+            return 999
+
+        # Its heartbeats go nowhere: no node of that id is there.
+        first._view.group_coordinator = lost  # type: ignore[method-assign]
+        await until(lambda: others.places == all_of(topic, 4))
+        assert its.names[-1] == "lose"
+
+
+async def test_who_is_gone_without_a_word_is_replaced_after_its_session(
+    node848: KafkaNode,
+) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its = await group.member(topic)
+        await until(lambda: its.places)
+        _, others = await group.member(topic)
+        await until(lambda: shared(topic, 4, its, others))
+        await first.close()
+        for place in its.places:
+            del group.owners[place]
+        await until(lambda: others.places == all_of(topic, 4))
+
+
+async def test_who_is_slow_leaves_and_comes_back_when_it_asks(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its = await group.member(topic)
+        await until(lambda: its.places)
+        _, others = await group.member(topic)
+        await until(lambda: shared(topic, 4, its, others))
+        its.is_late = True
+        await until(lambda: others.places == all_of(topic, 4))
+        assert its.names[-1] == "lose"
+        assert first.identity is None
+        its.is_late = False
+        first.asked()
+        await until(lambda: shared(topic, 4, its, others))
+
+
+async def test_what_is_in_hands_is_waited_for(node848: KafkaNode) -> None:
+    """For longer than a session: heartbeats go on meanwhile, and commits."""
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its = await group.member(topic)
+        await until(lambda: its.places)
+        its.held = asyncio.Event()
+        _, others = await group.member(topic)
+        await until(lambda: "waits" in its.names)
+        counts = group.clients[1]._view.observer.group(group.id)
+        before = counts.heartbeats
+        await until(lambda: counts.heartbeats >= before + 25)
+        assert others.places == set()
+        assert first.identity is not None
+        its.held.set()
+        await until(lambda: shared(topic, 4, its, others))
+        assert "lose" not in its.names
+
+
+async def test_what_is_in_hands_for_too_long_is_lost(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        _, its = await group.member(topic)
+        await until(lambda: its.places)
+        its.held = asyncio.Event()
+        _, others = await group.member(topic)
+        await until(lambda: "waits" in its.names)
+        its.is_late = True
+        await until(lambda: others.places == all_of(topic, 4))
+        assert its.names[-1] == "lose"
+
+
+async def test_a_member_that_somebody_has_put_out_joins_again(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(2)
+        first, its = await group.member(topic)
+        await until(lambda: its.places)
+        assert first.identity is not None
+        put_out = ConsumerGroupHeartbeatRequest(
+            group_id=group.id, member_id=first.identity.member_id, member_epoch=-1
+        )
+        assert (await group.clients[0].request(put_out)).error_code == 0
+        await until(lambda: "lose" in its.names)
+        await until(lambda: its.places == all_of(topic, 2))
+
+
+# Topics
+
+
+async def test_topics_that_grow_appear_and_go(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(1)
+        later = f"group-{uuid.uuid4().hex}"
+        _, its = await group.member(topic, later)
+        await until(lambda: its.places == all_of(topic, 1))
+        await group.topic(2, later)
+        await until(lambda: its.places == all_of(topic, 1) | all_of(later, 2))
+        client = group.clients[0]
+        grown = CreatePartitionsTopic(name=topic, count=3, assignments=None)
+        answer = await client.request(CreatePartitionsRequest(topics=[grown], timeout_ms=10_000))
+        assert [each.error_code for each in answer.results] == [0]
+        await until(lambda: its.places == all_of(topic, 3) | all_of(later, 2))
+        await client.delete_topics(later)
+        await until(lambda: its.places == all_of(topic, 3))
+        await group.topic(2, later)
+        await until(lambda: its.places == all_of(topic, 3) | all_of(later, 2))
+
+
+async def test_other_topics_and_none(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        one, two = await group.topic(2), await group.topic(2)
+        member, its = await group.member(one)
+        await until(lambda: its.places == all_of(one, 2))
+        member.subscribe(Subscription.to([one, two]))
+        await until(lambda: its.places == all_of(one, 2) | all_of(two, 2))
+        assert "revoke" not in its.names
+        member.subscribe(Subscription.to(two))
+        await until(lambda: its.places == all_of(two, 2))
+        member.unsubscribe()
+        await until(lambda: not its.places and member.identity is None)
+        assert "lose" not in its.names
+        member.subscribe(Subscription.to(one))
+        await until(lambda: its.places == all_of(one, 2))
+
+
+async def test_a_compiled_pattern_is_matched_here(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        prefix = f"group-{uuid.uuid4().hex}"
+        await group.topic(1, f"x-{prefix}-a")
+        _, its = await group.member(re.compile(f"{prefix}-.*"))
+        one = await group.topic(1, f"{prefix}-a")
+        await until(lambda: its.places == all_of(one, 1))
+        two = await group.topic(2, f"{prefix}-b")
+        await until(lambda: its.places == all_of(one, 1) | all_of(two, 2))
+
+
+async def test_a_pattern_of_the_broker(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        prefix = f"group-{uuid.uuid4().hex}"
+        await group.topic(1, f"x-{prefix}-a")
+        one = await group.topic(1, f"{prefix}-a")
+        member, its = await group.member(TopicPattern(f"{prefix}-[ab]"))
+        if node848.version != NEWEST:
+            assert "re.compile" in await failed(its)
+            return
+        await until(lambda: its.places == all_of(one, 1))
+        two = await group.topic(2, f"{prefix}-b")
+        other, _ = await group.member(one)  # who joins has the broker look again at once
+        await other.leave(True)
+        await until(lambda: its.places == all_of(one, 1) | all_of(two, 2))
+        member.subscribe(Subscription.to(two))
+        await until(lambda: its.places == all_of(two, 2))
+        member.subscribe(Subscription.to(TopicPattern("[")))
+        assert "INVALID_REGULAR_EXPRESSION" in await failed(its)
+
+
+async def test_a_topic_that_may_be_no_topic(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        _, its = await group.member("no topic!")
+        assert "'no topic!'" in await failed(its)
+
+
+# What the broker does not take
+
+
+async def test_assignors_of_the_broker(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        member, its = await group.member(topic, server_assignor="range")
+        await until(lambda: its.places == all_of(topic, 4))
+        assert (await group.described()).assignor_name == "range"
+        await member.leave(True)
+        _, others = await group.member(topic, server_assignor="best")
+        assert "no assignor 'best'" in await failed(others)
+
+
+async def test_a_group_that_is_full(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(3)
+        readings = [(await group.member(topic))[1] for _ in range(3)]
+        await until(lambda: shared(topic, 3, *readings))
+        _, more = await group.member(topic)
+        assert "group.consumer.max.size" in await failed(more)
+        assert shared(topic, 3, *readings)
+
+
+# Groups of the other kind
+
+
+async def test_a_new_group_is_one_of_the_consumer_protocol(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its = await group.member(topic, group_protocol="auto")
+        await until(lambda: its.places)
+        second, others = await group.member(topic, group_protocol="auto")
+        await until(lambda: shared(topic, 4, its, others))
+        assert (first.kind, second.kind) == (Kind.CONSUMER, Kind.CONSUMER)
+
+
+async def test_a_classic_group_with_members_stays_one(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        classic, its = await group.member(topic, group_protocol="classic", session_timeout_ms=6_000)
+        await until(lambda: its.places)
+        second, others = await group.member(topic, group_protocol="auto", session_timeout_ms=6_000)
+        await until(lambda: shared(topic, 4, its, others))
+        assert second.kind is Kind.CLASSIC
+        assert await group.classic_state() == "Stable"
+        await classic.leave(True)
+        await until(lambda: others.places == all_of(topic, 4))
+        second.unsubscribe()  # and with it the last member: the group is empty
+        await until(lambda: second.identity is None and not others.places)
+        second.subscribe(Subscription.to(topic))
+        await until(lambda: others.places == all_of(topic, 4))
+        assert (await group.described()).group_state == "Stable"  # of the consumer protocol
+
+
+async def test_assignors_that_are_named_mean_a_classic_group(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(2)
+        settings = {"assignors": ["range"], "session_timeout_ms": 6_000}
+        member, its = await group.member(topic, group_protocol="auto", **settings)
+        await until(lambda: its.places)
+        assert member.kind is Kind.CLASSIC
+        assert await group.classic_state() == "Stable"
+
+
+async def test_a_pattern_of_the_broker_in_a_classic_group(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(2)
+        _, its = await group.member(topic, group_protocol="classic", session_timeout_ms=6_000)
+        await until(lambda: its.places)
+        _, others = await group.member(TopicPattern("a.*"), group_protocol="auto")
+        assert "re.compile('a.*')" in await failed(others)
+        assert isinstance(others.error, ConfigurationError)
+
+
+async def test_a_classic_group_is_converted_on_line_and_back(node848: KafkaNode) -> None:
+    """Who says "consumer" converts it; classic members go on in it, and keep what they read."""
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        classic: dict[str, Any] = {
+            "group_protocol": "classic",
+            "session_timeout_ms": 6_000,
+            "assignors": ["cooperative-sticky"],
+        }
+        _, its = await group.member(topic, **classic)
+        await until(lambda: its.places == all_of(topic, 4))
+        newer, others = await group.member(topic)
+        await until(lambda: shared(topic, 4, its, others))
+        assert len((await group.described()).members) == 2
+        third, thirds = await group.member(topic, group_protocol="auto")
+        await until(lambda: shared(topic, 4, its, others, thirds))
+        assert third.kind is Kind.CONSUMER  # as the group is one of that by now
+        assert "lose" not in its.names
+        await third.leave(True)
+        await newer.leave(True)  # the last of the consumer protocol: the group is classic again
+        await until(lambda: its.places == all_of(topic, 4))
+        assert await group.classic_state() in ("Stable", "PreparingRebalance")
+
+
+async def test_a_classic_group_that_may_not_be_converted(start_kafka: StartKafka) -> None:
+    kafka = start_kafka(NEWEST, SHORT | {"group.consumer.migration.policy": "disabled"})
+    async with Group(kafka.bootstrap) as group:
+        topic = await group.topic(2)
+        _, its = await group.member(topic, group_protocol="classic", session_timeout_ms=6_000)
+        await until(lambda: its.places)
+        _, others = await group.member(topic)
+        assert "group.consumer.migration.policy" in await failed(others)
+        assert its.places == all_of(topic, 2)
+
+
+async def test_a_cluster_that_has_the_protocol_turned_off(start_kafka: StartKafka) -> None:
+    kafka = start_kafka(NEWEST, {"group.coordinator.rebalance.protocols": "classic"})
+    async with Group(kafka.bootstrap) as group:
+        topic = await group.topic(2)
+        _, its = await group.member(topic)
+        assert 'group_protocol="classic"' in await failed(its)
+        member, others = await group.member(topic, group_protocol="auto", session_timeout_ms=6_000)
+        await until(lambda: others.places == all_of(topic, 2))
+        assert member.kind is Kind.CLASSIC
+
+
+async def test_members_keep_what_they_read_while_the_broker_restarts(
+    start_kafka: StartKafka,
+) -> None:
+    config = SHORT | {"group.consumer.session.timeout.ms": "45000"}
+    kafka = start_kafka(NEWEST, config)
+    async with Group(kafka.bootstrap) as group:
+        topic = await group.topic(4)
+        _, its = await group.member(topic, session_timeout_ms=45_000)
+        await until(lambda: its.places == all_of(topic, 4))
+        kafka.stop()
+        kafka.start()
+        _, others = await group.member(topic, session_timeout_ms=45_000)
+        await until(lambda: shared(topic, 4, its, others))
+        assert "lose" not in its.names

@@ -1,0 +1,193 @@
+"""Records of groups of the consumer protocol on real brokers, and members of other clients."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kproto
+from kproto import Client, KprotoError
+from kproto.client.groups.choosing import GroupMember
+from kproto.client.groups.group_kinds import Kind
+from kproto.messages import (
+    ConsumerGroupHeartbeatRequest,
+)
+from tests.kafka.consumer_members import NEWEST, Group, failed
+from tests.kafka.members_of_groups import all_of, until
+from tools.kafka import KafkaNode
+
+pytestmark = pytest.mark.slow
+
+
+# Records
+
+
+@pytest.mark.parametrize("protocol", ["auto", "consumer"])
+async def test_each_record_is_read_once(node848: KafkaNode, protocol: Any) -> None:
+    """Members come and go, one at a time, while 400 records are read."""
+    async with Client(node848.bootstrap) as client:
+        topic = f"group-{uuid.uuid4().hex}"
+        await client.create_topics(kproto.NewTopic(topic, partitions=3))
+        async with client.producer() as producer:
+            values = [kproto.ProducerRecord(b"%d" % at, partition=at % 3) for at in range(400)]
+            await producer.send_many(topic, values)
+        seen: list[tuple[int, int]] = []
+        all_seen = asyncio.Event()
+
+        async def read(until: int) -> None:
+            async with client.consumer(topic, group=topic, group_protocol=protocol) as consumer:
+                async for record in consumer:
+                    seen.append((record.partition, record.offset))
+                    await asyncio.sleep(0.005)
+                    if len(seen) == 400:
+                        all_seen.set()
+                    if len(seen) >= until:
+                        break
+
+        tasks = [asyncio.create_task(read(count)) for count in (400, 100, 200)]
+        await all_seen.wait()
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        for partition in range(3):
+            offsets = [offset for its, offset in seen if its == partition]
+            assert offsets == list(range(len(offsets)))
+        assert len(seen) == 400
+
+
+async def test_a_commit_of_who_is_no_member_any_more(node848: KafkaNode) -> None:
+    async with Client(node848.bootstrap) as client:
+        topic = f"group-{uuid.uuid4().hex}"
+        await client.create_topics(kproto.NewTopic(topic))
+        async with client.producer() as producer:
+            await producer.send(topic, b"one")
+        async with client.consumer(
+            topic, group=topic, group_protocol="consumer", auto_commit=False
+        ) as consumer:
+            record = await anext(aiter(consumer))
+            member = consumer._member
+            assert isinstance(member, GroupMember)
+            assert member.identity is not None
+            put_out = ConsumerGroupHeartbeatRequest(
+                group_id=topic, member_id=member.identity.member_id, member_epoch=-1
+            )
+            await client.request(put_out)
+            with pytest.raises(kproto.CommitFailedError, match="not assigned") as raised:
+                await consumer.commit(record)
+            assert isinstance(raised.value, KprotoError)
+            assert (await anext(aiter(consumer))).value == b"one"
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+async def test_a_topic_made_anew_is_read_from_its_start(node848: KafkaNode, start: Any) -> None:
+    settings = kproto.ClientSettings(metadata_max_age_ms=500, retry_backoff_max_ms=200)
+    async with (
+        Client(node848.bootstrap, settings) as client,
+        Client(node848.bootstrap) as other,
+    ):
+        topic = f"group-{uuid.uuid4().hex}"
+        await other.create_topics(kproto.NewTopic(topic))
+        async with client.consumer(
+            topic, group=topic, group_protocol="consumer", start=start
+        ) as consumer:
+            records = aiter(consumer)
+            await until(lambda: consumer.assignment)
+            assert await consumer.position((topic, 0)) == 0
+            async with other.producer() as producer:
+                await producer.send_many(topic, [b"old"] * 5)
+            for _ in range(5):
+                assert (await anext(records)).value == b"old"
+            coming = asyncio.ensure_future(anext(records))
+            await other.delete_topics(topic)
+            await until(lambda: not consumer.assignment)
+            await other.create_topics(kproto.NewTopic(topic))
+            async with other.producer() as producer:
+                await producer.send_many(topic, [b"new-%d" % at for at in range(3)])
+            record = await coming
+            assert (record.value, record.offset) == (b"new-0", 0)
+            assert [(await anext(records)).value for _ in range(2)] == [b"new-1", b"new-2"]
+
+
+# Beside other clients
+
+
+class Peer:
+    """A member of another client, in a process of its own, and what it has by what it tells."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.changes: list[list[int]] = []
+        self._listening = asyncio.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            what, *rest = json.loads(line)
+            if what == "assigned":
+                self.changes.append(rest[0])
+
+    async def end(self) -> None:
+        """Leave in order."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
+        await self._listening
+
+
+@asynccontextmanager
+async def peer(python: Path, name: str, *arguments: str) -> AsyncIterator[Peer]:
+    script = Path(__file__).parents[1] / "interop" / "peer_scripts" / f"grouped_{name}.py"
+    process = await asyncio.create_subprocess_exec(
+        python, script, *arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    member = Peer(process)
+    try:
+        yield member
+    finally:
+        await member.end()
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", ["aiokafka", "confluent_kafka"])
+async def test_a_group_of_another_client_is_joined_and_converted(
+    node848: KafkaNode, peers_python: Path, name: str
+) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        async with peer(peers_python, name, node848.bootstrap, topic, group.id) as other:
+            await until(lambda: other.changes and len(other.changes[-1]) == 4)
+            # It goes by roundrobin, which is none of ours: the group is classic, and stays that.
+            _, its = await group.member(topic, group_protocol="auto", session_timeout_ms=6_000)
+            assert "no assignor in common" in await failed(its)
+            _, newer = await group.member(topic)
+            await until(lambda: len(newer.places) == 2)
+            members = (await group.described()).members
+            assert len(members) == 2
+            await until(lambda: len(other.changes[-1]) == 2)
+        await until(lambda: newer.places == all_of(topic, 4))
+
+
+@pytest.mark.peers
+async def test_beside_librdkafka_by_one_protocol(node848: KafkaNode, peers_python: Path) -> None:
+    """It speaks the protocol with Kafka 4 alone."""
+    if node848.version != NEWEST:
+        return
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        arguments = (node848.bootstrap, topic, group.id)
+        async with peer(peers_python, "consumer_protocol", *arguments) as other:
+            await until(lambda: other.changes)
+            member, its = await group.member(topic, group_protocol="auto")
+            await until(lambda: len(its.places) == 2)
+            assert member.kind is Kind.CONSUMER
+            await member.leave(True)
+            _, again = await group.member(topic)
+            await until(lambda: len(again.places) == 2)
+        await until(lambda: again.places == all_of(topic, 4))

@@ -1,0 +1,35 @@
+"""Random groups of the consumer protocol: the broker's assignors decide what Kafka's classes do."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from kproto.broker.groups.consumer.assignors import Assignment, assign
+from tests.support.availability import not_available
+from tools.reference import ReferenceUnavailableError
+from tools.reference.coordinator_assignors import decided, decisions, known_class_path
+
+pytestmark = [pytest.mark.reference, pytest.mark.slow]
+
+SEED = 848
+GROUPS = 3_000
+
+
+def test_the_coordinator_decides_as_kafkas() -> None:
+    try:
+        known_class_path()
+    except ReferenceUnavailableError as error:
+        not_available("Kafka's own classes", error)
+    wanted = list(decisions(GROUPS, SEED))
+    seen: Counter[tuple[str, bool]] = Counter()
+    for decision, theirs in zip(wanted, decided(wanted), strict=True):
+        assert some(assign(*decision)) == theirs, decision
+        seen[decision.assignor, decision.group.is_homogeneous] += 1
+    assert all(seen[name, alike] > 300 for name in ("uniform", "range") for alike in (True, False))
+
+
+def some(found: Assignment) -> Assignment:
+    """Without those who have nothing."""
+    return {it: its for it, its in found.items() if its}

@@ -1,0 +1,204 @@
+"""A group of the consumer protocol whose time a test turns, and what is asked of it in one line.
+
+What it stores goes through bytes, so that another coordinator reads it as it would from a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kproto.broker.groups import (
+    AnyGroup,
+    ConsumerGroup,
+    ConsumerLimits,
+    Group,
+    GroupLimits,
+    Groups,
+    JoinAnswer,
+    Joining,
+    Leaving,
+    MemberProtocol,
+    Moment,
+    SyncAnswer,
+    Syncing,
+)
+from kproto.broker.groups.consumer import Heartbeat, HeartbeatAnswer, classic
+from kproto.broker.groups.stored import load
+from kproto.broker.refusal import refusal
+from kproto.broker.topic_configs import TopicConfig
+from kproto.broker.topics import Topic, Topics
+from kproto.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from kproto.messages.consumer_protocol_assignment import TopicPartition as Given
+from kproto.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kproto.records import Record
+from kproto.stored.coordinator import CoordinatorRecord, encode_coordinator_record
+from tests.unit.broker.groups.playing import DATE_MS
+
+__all__ = ["REBALANCE_MS", "SESSION_MS", "ConsumerPlay", "metadata"]
+
+SESSION_MS: Final = 45_000
+REBALANCE_MS: Final = 60_000
+
+
+def metadata(*topics: str) -> bytes:
+    """What a classic member says that reads topics."""
+    return b"\0\3" + ConsumerProtocolSubscription(topics=sorted(topics)).encode(3)
+
+
+class ConsumerPlay:
+    """Group `g`; topics t, u and v have 6, 3 and 2 partitions. `refuses` is an error of the log."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.ms = 0
+        self.refuses = ""
+        self.log: list[CoordinatorRecord] = []
+        self.topics = Topics()
+        for name, partitions in (("t", 6), ("u", 3), ("v", 2)):
+            self.create(name, partitions)
+        self.limits = ConsumerLimits(**limits)
+        self.groups = self._new()
+        self.epochs: dict[str, int] = {}
+        self.held: dict[str, dict[str, list[int]]] = {}
+
+    def create(self, name: str, partitions: int) -> None:
+        config = TopicConfig({}, 1_000_000, 1, 1)
+        self.topics.add(Topic(name, [(1,)] * partitions, config))
+
+    def _new(self) -> Groups:
+        groups = Groups(GroupLimits(0, 300_000, 100), self.limits, self.topics)
+        groups.write = self._write
+        return groups
+
+    def _write(self, group_id: str, records: Sequence[CoordinatorRecord], now: Moment) -> None:
+        assert (group_id, now.ms <= self.ms) == ("g", True)
+        if self.refuses:
+            raise refusal(self.refuses, "there is no room")
+        self.log += records
+
+    def move(self) -> None:
+        """Another coordinator has read what was stored."""
+        encoded = [encode_coordinator_record(it) for it in self.log]
+        read = load(Record(at, key=key, value=value) for at, (key, value) in enumerate(encoded))
+        self.groups = self._new()
+        for group_id, stored in read.items():
+            self.groups.restore(group_id, stored, self.now)
+
+    @property
+    def now(self) -> Moment:
+        return Moment(self.ms, DATE_MS + self.ms)
+
+    def wait(self, ms: int) -> None:
+        self.ms += ms
+
+    @property
+    def any_group(self) -> AnyGroup:
+        group = self.groups.find("g", self.now)
+        assert group is not None
+        return group
+
+    @property
+    def group(self) -> ConsumerGroup:
+        group = self.any_group
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+    @property
+    def classic_group(self) -> Group:
+        group = self.any_group
+        assert isinstance(group, Group)
+        return group
+
+    # Members of the consumer protocol
+
+    def join(self, who: str, *topics: str, **given: Any) -> dict[str, list[int]] | None:
+        fields = {"topics": topics, "held": {}, "rebalance_ms": REBALANCE_MS, **given}
+        return self.beat(who, 0, **fields)
+
+    def beat(
+        self,
+        who: str,
+        epoch: int | None = None,
+        *,
+        topics: Iterable[str] | None = None,
+        held: Mapping[str, Iterable[int]] | None = None,
+        rebalance_ms: int = -1,
+        may_describe: Callable[[str], bool] = lambda topic: True,
+        **given: Any,
+    ) -> dict[str, list[int]] | None:
+        """What `who` is told to hold, None for nothing that is new. Raises what the group does."""
+        asked = Heartbeat(
+            who,
+            self.epochs.get(who, 0) if epoch is None else epoch,
+            rebalance_timeout_ms=rebalance_ms,
+            topics=None if topics is None else frozenset(topics),
+            held=None
+            if held is None
+            else {self.topics.named(name).topic_id: frozenset(its) for name, its in held.items()},
+            **given,
+        )
+        group = self.groups.consumer_group("g", self.now) if asked.epoch == 0 else self.group
+        answer = (
+            group.leave(asked, self.now)
+            if asked.epoch < 0
+            else group.heartbeat(asked, "new", self.now, may_describe)
+        )
+        return self._told(who, answer)
+
+    def own(self, who: str, **given: Any) -> dict[str, list[int]] | None:
+        """`who` tells that it holds what it was told to."""
+        return self.beat(who, held=self.held.get(who, {}), **given)
+
+    def _told(self, who: str, answer: HeartbeatAnswer) -> dict[str, list[int]] | None:
+        self.epochs[who] = answer.epoch
+        if answer.assigned is None:
+            return None
+        told = {self.topics.name_of(it): sorted(its) for it, its in answer.assigned.items()}
+        self.held[who] = told
+        return told
+
+    def leave(self, who: str, epoch: int = -1, **given: Any) -> None:
+        self.beat(who, epoch, **given)
+        del self.epochs[who]
+
+    def share(self, *members: str) -> None:
+        """Let members go on until nobody hears anything that is new."""
+        while sum(self.own(who) is not None for who in members):
+            pass
+
+    # Members of the classic protocol
+
+    def join_classic(self, who: str, *topics: str, **given: Any) -> JoinAnswer:
+        asked = Joining(
+            who,
+            "consumer",
+            (MemberProtocol("range", metadata(*topics)),),
+            SESSION_MS,
+            REBALANCE_MS,
+            **given,
+        )
+        group = self.any_group if who else self.groups.to_join("g", self.now)
+        if isinstance(group, ConsumerGroup):
+            return classic.join(group, asked, f"m{len(group.members) + 1}", self.now)
+        answer = group.join(asked, f"m{len(group.members) + 1}", self.now).answer
+        assert answer is not None
+        return answer
+
+    def sync_classic(
+        self, who: str, generation: int, assigned: Mapping[str, list[int]] | None = None
+    ) -> SyncAnswer:
+        given = [Given(topic=name, partitions=its) for name, its in (assigned or {}).items()]
+        told = b"\0\1" + ConsumerProtocolAssignment(assigned_partitions=given).encode(1)
+        asked = Syncing(who, generation, assignments={} if assigned is None else {who: told})
+        group = self.any_group
+        if isinstance(group, ConsumerGroup):
+            return classic.sync(group, asked, self.now)
+        answer = group.sync(asked, self.now).answer
+        assert answer is not None
+        return answer
+
+    def beat_classic(self, who: str, generation: int) -> None:
+        classic.heartbeat(self.group, who, None, generation, self.now)
+
+    def leave_classic(self, *members: str) -> list[str]:
+        return classic.leave(self.group, [Leaving(it) for it in members], self.now)

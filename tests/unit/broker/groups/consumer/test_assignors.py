@@ -1,0 +1,103 @@
+"""The assignors of the coordinator: balance, stickiness, and what they hang on.
+
+Against Kafka's own they are held by the random members of `tests/kafka`.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kproto.broker.consumer_settings import ASSIGNORS
+from kproto.broker.groups.consumer.assignors import (
+    ASSIGNOR_TABLE,
+    Assignment,
+    GroupSpec,
+    MemberSpec,
+    assign,
+)
+from kproto.broker.groups.consumer.members import Partitions
+from kproto.wire.uuid import Uuid
+
+T, U, V = (Uuid(bytes([at]) * 16) for at in (1, 2, 3))
+COUNTS = {T: 6, U: 3, V: 2}
+
+
+def group(**members: tuple[set[Uuid], Partitions]) -> GroupSpec:
+    specs = {it: MemberSpec(frozenset(topics), None, has) for it, (topics, has) in members.items()}
+    alike = len({it.topics for it in specs.values()}) == 1
+    return GroupSpec(specs, COUNTS, alike)
+
+
+def test_the_table_has_what_may_be_set() -> None:
+    assert tuple(ASSIGNOR_TABLE) == ASSIGNORS
+
+
+@pytest.mark.parametrize("name", ASSIGNORS)
+def test_nobody_and_nothing(name: str) -> None:
+    assert not any(assign(name, GroupSpec({}, COUNTS, True)).values())
+    assert not any(assign(name, group(a=(set(), {}), b=(set(), {}))).values())
+
+
+def test_ranges() -> None:
+    assert assign("range", group(a=({T, U}, {}), b=({T, U}, {}))) == {
+        "a": {T: {0, 1, 2}, U: {0, 1}},
+        "b": {T: {3, 4, 5}, U: {2}},
+    }
+    assert assign("range", group(a=({T, V}, {}), b=({V}, {}), c=({V}, {}))) == {
+        "a": {T: {0, 1, 2, 3, 4, 5}, V: {0}},
+        "b": {V: {1}},
+        "c": {},
+    }
+
+
+def test_static_members_come_first_in_ranges() -> None:
+    specs = {
+        "a": MemberSpec(frozenset({T})),
+        "y": MemberSpec(frozenset({T}), "2"),
+        "z": MemberSpec(frozenset({T}), "1"),
+    }
+    found = assign("range", GroupSpec(specs, COUNTS, True))
+    assert found == {"z": {T: {0, 1}}, "y": {T: {2, 3}}, "a": {T: {4, 5}}}
+
+
+def test_who_has_one_more_keeps_it() -> None:
+    has = {T: frozenset({0, 1, 2, 3})}
+    found = assign("uniform", group(a=({T, U, V}, {}), b=({T, U, V}, {}), c=({T, U, V}, has)))
+    assert found["c"][T] == {0, 1, 2, 3}
+    assert sorted(sum(map(len, its.values())) for its in found.values()) == [3, 4, 4]
+
+
+def test_what_is_not_wanted_any_more_is_free_for_others() -> None:
+    found = assign("uniform", group(a=({U}, {T: frozenset({0})}), b=({T}, {})))
+    assert found == {"a": {U: {0, 1, 2}}, "b": {T: {0, 1, 2, 3, 4, 5}}}
+
+
+@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("name", ASSIGNORS)
+def test_each_partition_is_one_members_and_few_move(name: str, seed: int) -> None:
+    chance = random.Random(seed)
+    wanted = {f"m{it}": set(chance.sample([T, U, V], chance.randint(1, 3))) for it in range(5)}
+    if chance.random() < 0.4:
+        wanted = {it: {T, U, V} for it in wanted}
+    first = assign(name, group(**{it: (topics, {}) for it, topics in wanted.items()}))
+    check(first, wanted)
+    has = {it: {t: frozenset(its) for t, its in places.items()} for it, places in first.items()}
+    again = assign(name, group(**{it: (topics, has[it]) for it, topics in wanted.items()}))
+    assert again == first
+    del wanted["m0"]
+    check(assign(name, group(**{it: (wanted[it], has[it]) for it in wanted})), wanted)
+
+
+def check(found: Assignment, wanted: dict[str, set[Uuid]]) -> None:
+    places = [
+        (topic, index)
+        for member, its in found.items()
+        for topic, indexes in its.items()
+        for index in indexes
+        if topic in wanted[member]
+    ]
+    topics = set().union(*wanted.values())
+    assert sorted(places) == sorted((it, at) for it in topics for at in range(COUNTS[it]))
+    assert len(places) == sum(len(it) for its in found.values() for it in its.values())

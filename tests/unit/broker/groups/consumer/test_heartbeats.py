@@ -1,0 +1,189 @@
+"""What heartbeats make of a group of the consumer protocol: epochs, targets, and who holds what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto.broker.groups.consumer import Heartbeat, check_heartbeat
+from kproto.broker.groups.consumer.state import ConsumerGroupState
+from tests.unit.broker.groups.playing import error_of
+
+from .playing import ConsumerPlay
+
+EMPTY, ASSIGNING, RECONCILING, STABLE, DEAD = ConsumerGroupState
+ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
+
+
+def test_one_member_has_all() -> None:
+    play = ConsumerPlay()
+    assert play.join("a", "t") == ALL_OF_T
+    assert (play.epochs["a"], play.group.state, play.group.kept.epoch) == (2, STABLE, 2)
+    assert play.beat("a") is None
+    assert play.own("a", topics=["t"], rebalance_ms=1) == ALL_OF_T, "who says all hears all"
+
+
+def test_a_partition_goes_to_another_when_it_is_free() -> None:
+    play = ConsumerPlay()
+    play.join("a", "t")
+    assert play.join("b", "t") == {}
+    assert (play.epochs["b"], play.group.state) == (3, RECONCILING)
+    assert play.beat("b") is None
+    assert play.beat("a") == {"t": [0, 1, 2]}
+    assert play.epochs["a"] == 2, "until it has let go"
+    assert play.beat("a", held=ALL_OF_T) is None
+    assert play.beat("b") is None
+    assert play.own("a") is None
+    assert (play.epochs["a"], play.beat("b")) == (3, {"t": [3, 4, 5]})
+    assert play.group.state is STABLE
+
+
+def test_members_leave() -> None:
+    play = ConsumerPlay()
+    play.join("a", "t")
+    play.join("b", "t")
+    play.share("a", "b")
+    play.leave("b")
+    assert play.group.state is ASSIGNING
+    assert play.own("a") == ALL_OF_T
+    play.leave("a")
+    assert (play.group.state, play.group.kept.target_epoch) == (EMPTY, play.group.kept.epoch)
+    assert error_of(lambda: play.beat("a", 5)) == "UNKNOWN_MEMBER_ID"
+    assert error_of(lambda: play.beat("a", -1)) == "UNKNOWN_MEMBER_ID"
+
+
+def test_topics_that_come_and_go() -> None:
+    play = ConsumerPlay()
+    assert play.join("a", "t", "new") == ALL_OF_T
+    play.create("new", 2)
+    assert play.beat("a") == {**ALL_OF_T, "new": [0, 1]}
+    play.topics.remove(play.topics.named("t"))
+    assert play.beat("a") == {"new": [0, 1]}
+
+
+def test_what_is_not_subscribed_to_is_given_up_at_once() -> None:
+    play = ConsumerPlay(assignment_interval_ms=10_000)
+    play.join("a", "t", "u")
+    assert play.beat("a", topics=["u"]) == {"u": [0, 1, 2]}
+    assert play.group.state is ASSIGNING, "the assignor decides later"
+    assert play.own("a") is None
+    play.wait(10_000)
+    play.own("a")
+    assert play.group.state is STABLE
+
+
+def test_assignments_are_made_no_more_often_than_each_interval() -> None:
+    play = ConsumerPlay(assignment_interval_ms=1_000)
+    play.join("a", "t")
+    assert play.join("b", "t") == {}
+    assert (play.epochs["b"], play.group.state) == (2, ASSIGNING)
+    play.wait(999)
+    assert play.beat("a") is None
+    play.wait(1)
+    assert play.beat("a") == {"t": [0, 1, 2]}
+
+
+def test_the_assignor_that_most_want() -> None:
+    play = ConsumerPlay()
+    play.join("a", "t", assignor="range")
+    assert play.group.assignor == "range"
+    play.join("b", "t")
+    assert play.group.assignor == "range"
+    before = play.group.kept.epoch
+    play.join("c", "t", assignor="uniform")
+    assert (play.group.assignor, play.group.kept.epoch) == ("uniform", before + 1)
+    play.beat("c", assignor="range")
+    assert (play.group.assignor, play.group.kept.epoch) == ("range", before + 2)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "held", "error"),
+    [
+        pytest.param(4, None, "FENCED_MEMBER_EPOCH", id="greater"),
+        pytest.param(1, {}, "FENCED_MEMBER_EPOCH", id="long ago"),
+        pytest.param(2, None, "FENCED_MEMBER_EPOCH", id="of before, and it says not what it holds"),
+        pytest.param(2, {"t": [0, 3]}, "FENCED_MEMBER_EPOCH", id="of before, and it holds more"),
+        pytest.param(2, {"u": []}, "FENCED_MEMBER_EPOCH", id="of before, and it holds another"),
+        pytest.param(2, {"t": [0, 1]}, "NONE", id="of before, as the answer was lost"),
+        pytest.param(3, None, "NONE", id="the right one"),
+        pytest.param(0, {}, "NONE", id="it begins anew"),
+    ],
+)
+def test_epochs(epoch: int, held: Any, error: str) -> None:
+    play = ConsumerPlay()
+    play.join("a", "t")
+    play.join("b", "t")
+    play.share("a", "b")
+    assert play.epochs["a"] == 3
+    assert error_of(lambda: play.beat("a", epoch, held=held)) == error
+
+
+def test_a_group_has_a_size() -> None:
+    play = ConsumerPlay(max_size=2)
+    play.join("a", "t")
+    play.join("b", "t", instance_id="i")
+    assert error_of(lambda: play.join("c", "t")) == "GROUP_MAX_SIZE_REACHED"
+    assert error_of(lambda: play.join("c", "t", instance_id="i")) == "UNRELEASED_INSTANCE_ID"
+    assert error_of(lambda: play.join("a", "t")) == "NONE"
+
+
+def test_what_cannot_be_written_has_not_happened() -> None:
+    play = ConsumerPlay()
+    play.join("a", "t")
+    before, log = play.group.kept, list(play.log)
+    play.refuses = "NOT_COORDINATOR"
+    assert error_of(lambda: play.join("b", "t")) == "NOT_COORDINATOR"
+    assert error_of(lambda: play.beat("a", -1)) == "NOT_COORDINATOR"
+    assert (play.group.kept, play.log) == (before, log)
+    play.refuses = ""
+    assert play.join("b", "t") == {}
+
+
+def test_a_group_that_finds_no_room_is_not_there() -> None:
+    play = ConsumerPlay()
+    play.refuses = "NOT_COORDINATOR"
+    assert error_of(lambda: play.join("a", "t")) == "NOT_COORDINATOR"
+    assert play.groups.find("g", play.now) is None
+
+
+FIRST: dict[str, Any] = {
+    "member_id": "m",
+    "epoch": 0,
+    "rebalance_timeout_ms": 1,
+    "topics": frozenset({"t"}),
+    "held": {},
+}
+LATER: dict[str, Any] = {"member_id": "m", "epoch": 1}
+
+
+@pytest.mark.parametrize(
+    ("asked", "version", "error"),
+    [
+        (FIRST, 0, "NONE"),
+        (FIRST | {"topics": None, "regex": ""}, 1, "NONE"),
+        (FIRST | {"member_id": ""}, 0, "NONE"),
+        (FIRST | {"member_id": ""}, 1, "INVALID_REQUEST"),
+        (FIRST | {"rebalance_timeout_ms": -1}, 1, "INVALID_REQUEST"),
+        (FIRST | {"held": None}, 1, "INVALID_REQUEST"),
+        (FIRST | {"held": {b"t" * 16: frozenset({0})}}, 1, "INVALID_REQUEST"),
+        (FIRST | {"topics": None}, 1, "INVALID_REQUEST"),
+        (FIRST | {"instance_id": " "}, 1, "INVALID_REQUEST"),
+        (FIRST | {"rack": ""}, 1, "INVALID_REQUEST"),
+        (FIRST | {"assignor": "sticky"}, 1, "UNSUPPORTED_ASSIGNOR"),
+        (FIRST | {"assignor": "range"}, 1, "NONE"),
+        (LATER, 0, "NONE"),
+        (LATER | {"member_id": ""}, 0, "INVALID_REQUEST"),
+        (LATER | {"epoch": -1, "member_id": ""}, 0, "INVALID_REQUEST"),
+        (LATER | {"epoch": -2}, 1, "INVALID_REQUEST"),
+        (LATER | {"epoch": -2, "instance_id": "i"}, 1, "NONE"),
+        (LATER | {"epoch": -3}, 1, "INVALID_REQUEST"),
+    ],
+)
+def test_what_no_group_takes(asked: dict[str, Any], version: int, error: str) -> None:
+    heartbeat = Heartbeat(**asked)
+    assert error_of(lambda: check_heartbeat("g", heartbeat, version, ("uniform", "range"))) == error
+    assert error_of(lambda: check_heartbeat("", heartbeat, version, ("uniform", "range"))) in (
+        "INVALID_REQUEST",
+        error,
+    )

@@ -1,0 +1,163 @@
+"""Groups that change their protocol while they have members, both ways."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.broker.consumer_settings import MigrationPolicy
+from kproto.broker.groups import Group, GroupState
+from tests.unit.broker.groups.playing import error_of
+
+from .playing import REBALANCE_MS, ConsumerPlay, metadata
+
+ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
+
+
+def classic(play: ConsumerPlay) -> str:
+    """A classic group with one member, which has all of t."""
+    joined = play.join_classic("", "t")
+    play.sync_classic(joined.member_id, joined.generation, ALL_OF_T)
+    return joined.member_id
+
+
+def mixed() -> tuple[ConsumerPlay, str]:
+    """A classic member that has all, and one of the consumer protocol that has just joined."""
+    play = ConsumerPlay()
+    member = classic(play)
+    assert play.join("b", "t") == {}
+    return play, member
+
+
+def test_a_classic_group_is_converted_and_its_members_go_on() -> None:
+    play, a = mixed()
+    assert str(play.group.state) == "Reconciling"
+    assert error_of(lambda: play.beat_classic(a, 1)) == "REBALANCE_IN_PROGRESS"
+    assert play.sync_classic(a, 1).error == "REBALANCE_IN_PROGRESS"
+    joined = play.join_classic(a, "t")
+    assert (joined.error, joined.generation, joined.leader) == ("NONE", 2, "")
+    assert play.sync_classic(a, joined.generation).error == "NONE"
+    assert play.beat("b") == {"t": [3, 4, 5]}
+    assert error_of(lambda: play.beat_classic(a, 2)) == "NONE"
+    assert error_of(lambda: play.beat_classic(a, 1)) == "ILLEGAL_GENERATION"
+    assert error_of(lambda: play.beat_classic("b", 2)) == "UNKNOWN_MEMBER_ID"
+    assert str(play.group.state) == "Stable"
+
+
+def test_a_classic_member_that_does_not_join_again_is_out() -> None:
+    play, a = mixed()
+    assert error_of(lambda: play.beat_classic(a, 1)) == "REBALANCE_IN_PROGRESS"
+    for _ in range(REBALANCE_MS // 10_000):
+        play.wait(10_000)
+        play.beat("b")
+    assert list(play.group.members) == ["b"]
+    play.own("b")
+    assert play.held["b"] == ALL_OF_T
+
+
+def test_a_classic_member_that_asks_for_no_assignment_is_out() -> None:
+    play, a = mixed()
+    play.join_classic(a, "t")
+    for _ in range(REBALANCE_MS // 10_000):
+        play.wait(10_000)
+        play.beat("b")
+    assert list(play.group.members) == ["b"]
+
+
+@pytest.mark.parametrize("how", ["leaves", "is out"])
+def test_the_last_of_the_consumer_protocol_goes_and_the_group_is_classic(how: str) -> None:
+    play, a = mixed()
+    play.join_classic(a, "t")
+    play.sync_classic(a, 2)
+    play.beat("b")
+    if how == "leaves":
+        play.leave("b")
+    else:
+        for _ in range(4):
+            play.wait(9_000)
+            play.beat_classic(a, 2)
+        play.wait(9_000)
+    group = play.classic_group
+    assert (group.state, group.generation) == (GroupState.PREPARING_REBALANCE, 2)
+    assert list(group.members) == [a]
+    joined = play.join_classic(a, "t")
+    assert (joined.error, joined.generation, joined.leader) == ("NONE", 3, a)
+    play.sync_classic(a, 3, ALL_OF_T)
+    play.move()
+    assert play.classic_group.state is GroupState.STABLE
+
+
+def test_another_coordinator_finds_a_mixed_group() -> None:
+    play, a = mixed()
+    before = play.group.kept
+    play.move()
+    assert play.group.kept == before
+    play.join_classic(a, "t")
+    play.leave("b")
+    play.move()
+    assert isinstance(play.any_group, Group)
+
+
+@pytest.mark.parametrize("policy", MigrationPolicy)
+def test_the_policy(policy: MigrationPolicy) -> None:
+    play = ConsumerPlay(migration=policy)
+    classic(play)
+    converted = error_of(lambda: play.join("b", "t"))
+    assert converted == ("NONE" if policy.upgrades else "GROUP_ID_NOT_FOUND")
+    other = ConsumerPlay(migration=policy)
+    other.join("b", "t")
+    joined = other.join_classic("", "t")
+    refused = policy is MigrationPolicy.DISABLED
+    assert joined.error == ("INCONSISTENT_GROUP_PROTOCOL" if refused else "NONE")
+    other.leave("b")
+    assert isinstance(other.any_group, Group) is policy.downgrades
+
+
+@pytest.mark.parametrize(
+    ("protocol_type", "said", "assigned"),
+    [
+        pytest.param("connect", metadata("t"), b"", id="no consumers"),
+        pytest.param("consumer", b"\0", b"", id="a subscription that cannot be read"),
+        pytest.param("consumer", metadata("t"), b"\xff\xff", id="an assignment that cannot"),
+        pytest.param(
+            "consumer", metadata("t"), b"\0\1" + b"\0\0\0\0" + b"\0\0\0\1x", id="an assignor's own"
+        ),
+    ],
+)
+def test_what_cannot_be_converted_stays_a_classic_group(
+    protocol_type: str, said: bytes, assigned: bytes
+) -> None:
+    play = ConsumerPlay()
+    classic(play)
+    group = play.classic_group
+    group.protocol_type = protocol_type
+    (member,) = group.members.values()
+    member.protocols = (member.protocols[0]._replace(metadata=said),)
+    member.assignment = assigned
+    log = list(play.log)
+    assert error_of(lambda: play.join("b", "t")) == "GROUP_ID_NOT_FOUND"
+    assert (play.any_group, play.log) == (group, log)
+
+
+def test_a_group_too_large_is_not_converted() -> None:
+    play = ConsumerPlay(max_size=0)
+    classic(play)
+    assert error_of(lambda: play.join("b", "t")) == "GROUP_ID_NOT_FOUND"
+
+
+def test_empty_groups_are_replaced() -> None:
+    play = ConsumerPlay()
+    play.join("b", "t")
+    offsets = play.group.offsets
+    play.leave("b")
+    joined = play.join_classic("", "t")
+    assert play.classic_group.offsets is offsets
+    play.sync_classic(joined.member_id, joined.generation, {})
+    assert play.classic_group.state is GroupState.STABLE
+
+
+def test_protocols_that_not_all_support() -> None:
+    play, _ = mixed()
+    asked = play.join_classic("", "t", needs_member_id=True)
+    assert (asked.error, asked.member_id) == ("MEMBER_ID_REQUIRED", "m3")
+    assert play.leave_classic("nobody", "b") == ["UNKNOWN_MEMBER_ID", "NONE"]
+    assert play.any_group.type == "classic"

@@ -1,0 +1,118 @@
+"""Consumers of groups of both protocols on the embedded broker: what is new in them, end to end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kproto import Client, GroupConsumer, KprotoError, NewTopic, ProducerRecord, TopicPattern
+from kproto.broker import Broker, BrokerSettings
+from kproto.client.groups.choosing import GroupMember
+from kproto.client.groups.group_kinds import Kind
+
+QUICK = BrokerSettings(
+    group_consumer_min_heartbeat_interval_ms=10,
+    group_consumer_heartbeat_interval_ms=10,
+)
+VALUES = [b"%d" % at for at in range(12)]
+
+
+@asynccontextmanager
+async def on_a_broker(topic: str = "t") -> AsyncIterator[Client]:
+    async with Broker(settings=QUICK) as broker, Client(broker.bootstrap) as client:
+        await client.create_topics(NewTopic(topic, partitions=4))
+        async with client.producer() as producer:
+            records = [ProducerRecord(each, partition=int(each) % 4) for each in VALUES]
+            await producer.send_many(topic, records)
+        yield client
+
+
+def kind_of(consumer: GroupConsumer) -> Kind:
+    assert isinstance(consumer._member, GroupMember)
+    return consumer._member.kind
+
+
+async def until(holds: Callable[[], object]) -> None:
+    while not holds():  # noqa: ASYNC110 - what is waited for is no event of one loop
+        await asyncio.sleep(0.001)
+
+
+async def read(consumer: GroupConsumer, count: int, **more: Any) -> list[bytes | None]:
+    records = aiter(consumer)
+    return [(await anext(records)).value for _ in range(count)]
+
+
+async def test_a_new_group_is_one_of_the_consumer_protocol() -> None:
+    async with on_a_broker() as client:
+        async with client.consumer("t", group="g") as consumer:
+            assert sorted(await read(consumer, 12)) == sorted(VALUES)  # type: ignore[type-var]
+            assert kind_of(consumer) is Kind.CONSUMER
+        async with client.consumer("t", group="g", start="none") as consumer:
+            assert await consumer.lag() == {}
+            await until(lambda: len(consumer.assignment) == 4)
+            assert set((await consumer.lag()).values()) == {0}  # all is committed
+
+
+async def test_a_pattern_of_the_broker() -> None:
+    async with (
+        on_a_broker("orders-1") as client,
+        client.consumer(TopicPattern("orders-[0-9]"), group="g") as consumer,
+    ):
+        assert sorted(await read(consumer, 12)) == sorted(VALUES)  # type: ignore[type-var]
+        consumer.subscribe(TopicPattern("("))
+        with pytest.raises(KprotoError, match="INVALID_REGULAR_EXPRESSION"):
+            await anext(aiter(consumer))
+
+
+async def test_a_group_that_is_converted_hands_over_in_order() -> None:
+    """A classic member reads on in a group of the other protocol; each record is read once."""
+    async with (
+        on_a_broker() as client,
+        client.consumer(
+            "t",
+            group="g",
+            group_protocol="classic",
+            assignors=["cooperative-sticky"],
+            heartbeat_interval_ms=10,
+            max_bytes=1,
+        ) as classic,
+    ):
+        seen = await read(classic, 1)
+        records = aiter(classic)
+        async with client.consumer("t", group="g", group_protocol="consumer") as newer:
+            assert kind_of(classic) is Kind.CLASSIC
+
+            async def go_on(records: Any) -> None:
+                async for record in records:
+                    seen.append(record.value)
+
+            reading = [asyncio.create_task(go_on(each)) for each in (records, aiter(newer))]
+            await until(lambda: len(newer.assignment) == 2 and len(classic.assignment) == 2)
+            await until(lambda: len(seen) == 12)
+            for task in reading:
+                task.cancel()
+            await asyncio.wait(reading)
+        assert sorted(seen) == sorted(VALUES)  # type: ignore[type-var]
+
+
+async def test_nothing_is_to_be_rebalanced(caplog: pytest.LogCaptureFixture) -> None:
+    async with (
+        on_a_broker() as client,
+        client.consumer("t", group="g", group_protocol="consumer") as consumer,
+    ):
+        await until(lambda: len(consumer.assignment) == 4)
+        with caplog.at_level(logging.INFO, "kproto.client"):
+            consumer.enforce_rebalance("as you like")
+            await until(lambda: "nothing to rebalance (as you like)" in caplog.text)
+        assert len(consumer.assignment) == 4
+
+
+async def test_a_topic_that_is_not_given_to_a_group_alone() -> None:
+    async with on_a_broker() as client:
+        with pytest.raises(KprotoError, match="TopicPattern"):
+            client.consumer(TopicPattern("t"))  # type: ignore[call-overload]

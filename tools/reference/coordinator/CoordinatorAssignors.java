@@ -1,0 +1,115 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
+import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
+import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
+import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
+import org.apache.kafka.coordinator.group.generated.ConsumerGroupTargetAssignmentMemberValue;
+import org.apache.kafka.coordinator.group.modern.Assignment;
+import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
+import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignmentImpl;
+
+/** Who shall have what, as the assignors of Kafka's coordinator decide; of Kafka 4.4. */
+final class CoordinatorAssignors {
+    private CoordinatorAssignors() {
+    }
+
+    private static final class Group implements SubscribedTopicDescriber {
+        private final ConsumerGroupPartitionAssignor assignor;
+        private final SubscriptionType type;
+        private final Map<Uuid, Integer> topics = new HashMap<>();
+        private final Map<String, MemberSubscriptionAndAssignmentImpl> members = new HashMap<>();
+        private final Map<Uuid, Map<Integer, String>> owners = new HashMap<>();
+
+        private Group(String assignor, boolean alike) {
+            this.assignor = assignor.equals("range") ? new RangeAssignor() : new UniformAssignor();
+            this.type = alike ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS;
+        }
+
+        @Override
+        public int numPartitions(Uuid topic) {
+            return topics.getOrDefault(topic, -1);
+        }
+
+        @Override
+        public Set<String> racksForPartition(Uuid topic, int partition) {
+            return Set.of();
+        }
+
+        private void add(String[] words) {
+            Set<Uuid> subscribed = new HashSet<>();
+            for (String topic : words[3].split(",")) {
+                if (!topic.isEmpty()) {
+                    subscribed.add(Uuid.fromString(topic));
+                }
+            }
+            var assigned = new ConsumerGroupTargetAssignmentMemberValue();
+            for (int at = 4; at < words.length; at++) {
+                String[] place = words[at].split(":");
+                Uuid topic = Uuid.fromString(place[0]);
+                List<Integer> partitions = new ArrayList<>();
+                for (String partition : place[1].split(",")) {
+                    partitions.add(Integer.valueOf(partition));
+                    owners.computeIfAbsent(topic, it -> new HashMap<>())
+                        .put(Integer.valueOf(partition), words[1]);
+                }
+                assigned.topicPartitions().add(
+                    new ConsumerGroupTargetAssignmentMemberValue.TopicPartition()
+                        .setTopicId(topic).setPartitions(partitions));
+            }
+            Optional<String> instance =
+                words[2].equals("-") ? Optional.empty() : Optional.of(words[2]);
+            members.put(words[1], new MemberSubscriptionAndAssignmentImpl(
+                Optional.empty(), instance, subscribed, Assignment.fromRecord(assigned)));
+        }
+
+        private String decide() {
+            var spec = new GroupSpecImpl(Collections.unmodifiableMap(members), type, owners);
+            StringBuilder said = new StringBuilder();
+            assignor.assign(spec, this).members().forEach((member, its) ->
+                its.partitions().forEach((topic, partitions) -> {
+                    for (int partition : new TreeSet<>(partitions)) {
+                        said.append(member).append(' ').append(topic).append(' ')
+                            .append(partition).append('\t');
+                    }
+                }));
+            return said.toString();
+        }
+    }
+
+    /**
+     * Reads words between tabs, on lines: `group ASSIGNOR ALIKE`, `topic ID PARTITIONS`, `member ID
+     * INSTANCE TOPICS TOPIC:PARTITIONS...`, where what there are several of is joined by commas and
+     * `-` is no instance, and `decide`, which is answered by a line of `MEMBER TOPIC PARTITION`
+     * between tabs.
+     */
+    public static void main(String[] arguments) throws IOException {
+        var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        StringBuilder answers = new StringBuilder();
+        Group group = null;
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            String[] words = line.split("\t", -1);
+            switch (words[0]) {
+                case "group" -> group = new Group(words[1], words[2].equals("1"));
+                case "topic" -> group.topics.put(
+                    Uuid.fromString(words[1]), Integer.valueOf(words[2]));
+                case "member" -> group.add(words);
+                default -> answers.append(group.decide()).append('\n');
+            }
+        }
+        System.out.print(answers);
+    }
+}

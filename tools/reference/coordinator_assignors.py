@@ -1,0 +1,135 @@
+"""What the assignors of Kafka's coordinator decide, by asking a Java program; and random groups.
+
+Owns the form of the question (`coordinator/CoordinatorAssignors.java` reads it). Their classes are
+those of 4.4, as they were others before.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kproto.broker.groups.consumer.assignors import Assignment, GroupSpec, MemberSpec, assign
+from kproto.wire.uuid import Uuid
+from tools.setup.java import java_home
+
+from .classes import class_path
+
+__all__ = ["RELEASE", "Decision", "decided", "decisions", "known_class_path"]
+
+RELEASE: Final = "4.4.0"
+SOURCES: Final = Path(__file__).with_name("coordinator")
+
+#: For the whole program, which answers thousands of questions.
+_PATIENCE_S: Final = 120
+
+
+class Decision(NamedTuple):
+    """A group that an assignor has to decide for."""
+
+    assignor: str
+    group: GroupSpec
+
+
+def known_class_path() -> str:
+    """The class path of the program. Raises ReferenceUnavailableError."""
+    return class_path(RELEASE, SOURCES)
+
+
+def decisions(count: int, seed: int) -> Iterator[Decision]:
+    """Random groups, the same for a seed: each as it begins, then after changes of all kinds."""
+    chance = random.Random(seed)
+    made = 0
+    while made < count:
+        for decision in _generations(chance):
+            yield decision
+            made += 1
+
+
+def _generations(chance: random.Random) -> Iterator[Decision]:
+    assignor = chance.choice(("uniform", "uniform", "range"))
+    most = 20 if chance.random() < 0.2 else 6
+    topics = {
+        Uuid(chance.randbytes(16)): chance.choice((1, 2, 3, 5, 8, 13, 30, 70))
+        for _ in range(chance.randint(1, most))
+    }
+    alike = chance.random() < 0.5
+    members: dict[str, MemberSpec] = {}
+    crowd = chance.randint(1, 40 if chance.random() < 0.2 else 8)
+    for _ in range(crowd):
+        members[_name(chance)] = _member(chance, list(topics), alike=alike)
+    for _ in range(chance.randint(1, 5)):
+        homogeneous = len({it.topics for it in members.values()}) == 1
+        group = GroupSpec(dict(members), dict(topics), homogeneous)
+        yield Decision(assignor, group)
+        found = assign(assignor, group)
+        for member_id, member in tuple(members.items()):
+            has = {it: frozenset(its) for it, its in found.get(member_id, {}).items()}
+            wanted = member.topics
+            if not alike and chance.random() < 0.15:
+                wanted = _member(chance, list(topics), alike=False).topics
+            members[member_id] = MemberSpec(wanted, member.instance_id, has)
+            if chance.random() < 0.2 and len(members) > 1:
+                del members[member_id]
+        for _ in range(chance.randint(0, 3)):
+            members[_name(chance)] = _member(chance, list(topics), alike=alike)
+        if chance.random() < 0.3:
+            topics[chance.choice(list(topics))] += chance.randint(1, 4)
+
+
+def _name(chance: random.Random) -> str:
+    return (
+        f"m{chance.randrange(10**6)}" if chance.random() < 0.8 else str(Uuid(chance.randbytes(16)))
+    )
+
+
+def _member(chance: random.Random, topics: list[Uuid], *, alike: bool) -> MemberSpec:
+    least = 0 if chance.random() < 0.1 else 1
+    wanted = topics if alike else chance.sample(topics, chance.randint(least, len(topics)))
+    instance_id = f"i{chance.randrange(10**6)}" if chance.random() < 0.2 else None
+    return MemberSpec(frozenset(wanted), instance_id)
+
+
+def decided(wanted: Sequence[Decision]) -> list[Assignment]:
+    """What Kafka's class decides of each; who shall have nothing is not in it.
+
+    Raises ReferenceUnavailableError and CalledProcessError.
+    """
+    command = [str(java_home() / "bin" / "java"), "-cp", known_class_path(), "CoordinatorAssignors"]
+    question = "".join(f"{line}\n" for one in wanted for line in _lines(one))
+    answer = subprocess.run(
+        command,
+        input=question,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        check=True,
+        timeout=_PATIENCE_S,
+    )
+    return [_assignment(line) for line in answer.stdout.split("\n")[:-1]]
+
+
+def _lines(decision: Decision) -> Iterator[str]:
+    group = decision.group
+    yield f"group\t{decision.assignor}\t{group.is_homogeneous:d}"
+    for topic_id, count in group.partitions.items():
+        yield f"topic\t{topic_id}\t{count}"
+    for member_id, member in group.members.items():
+        subscribed = ",".join(map(str, member.topics))
+        assigned = [
+            f"{topic_id}:{','.join(map(str, sorted(its)))}"
+            for topic_id, its in member.assigned.items()
+        ]
+        yield "\t".join(["member", member_id, member.instance_id or "-", subscribed, *assigned])
+    yield "decide"
+
+
+def _assignment(line: str) -> Assignment:
+    found: Assignment = {}
+    for place in line.split("\t")[:-1]:
+        member_id, topic_id, partition = place.split(" ")
+        its = found.setdefault(member_id, {})
+        its.setdefault(Uuid.parse(topic_id), set()).add(int(partition))
+    return found

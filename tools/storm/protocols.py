@@ -1,0 +1,30 @@
+"""By which protocol the members of a storm are in their group: the assignor says so."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+__all__ = ["BROKERS_OWN", "BROKER_CONFIG", "of_ours"]
+
+#: Assignors of the broker: who goes by one is of the consumer protocol (KIP-848).
+BROKERS_OWN: Final = ("uniform",)
+
+#: Of the broker: members begin at once, only two partitions hold what is committed, and those of
+#: the consumer protocol have sessions as short as those of classic ones.
+BROKER_CONFIG: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "2",
+    "group.coordinator.rebalance.protocols": "classic,consumer",
+    "group.consumer.migration.policy": "bidirectional",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
+}
+
+
+def of_ours(assignor: str) -> dict[str, Any]:
+    """Settings of a member of ours."""
+    if assignor in BROKERS_OWN:
+        return {"group_protocol": "consumer", "server_assignor": assignor}
+    return {"group_protocol": "classic", "assignors": [assignor]}
