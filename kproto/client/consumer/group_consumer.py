@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar
@@ -594,7 +595,7 @@ def _wanted(
 
 
 def _with(subscription: Subscription, topics: frozenset[str]) -> Subscription:
-    """The same with other topics; a pattern matches them already."""
+    """The same with other topics; a pattern of `re` matches them already."""
     if not topics or subscription.pattern is not None:
         return subscription
-    return Subscription.to(subscription.topics | topics)
+    return replace(subscription, topics=subscription.topics | topics)

@@ -45,6 +45,7 @@ class _Subscribed(Protocol):
     @property
     def pattern(self) -> object: ...
     def wants(self, topic: str) -> bool: ...
+    def surely_wants(self, topic: str) -> bool: ...
 
 
 class RunningReader(Reader):
@@ -303,7 +304,9 @@ class RunningReader(Reader):
         subscribed, by_hand = self._reads()
         dead = settings.dead_letter_topic
         is_read = dead in [topic for topic, _ in by_hand]
-        if dead is not None and (is_read or (subscribed is not None and subscribed.wants(dead))):
+        if dead is not None and (
+            is_read or (subscribed is not None and subscribed.surely_wants(dead))
+        ):
             raise ConfigurationError(f"dead letters in {dead!r} would be handled: it is read here")
         for each in settings.retry_topics:
             if subscribed is None:

@@ -41,7 +41,7 @@ class TopicPattern:
 class Subscription:
     """Topics by name, or all whose whole name matches `pattern`, or the broker's `remote` one.
 
-    Made by `to`.
+    Made by `to`. Beside a remote pattern there may be `topics` (KIP-848).
     """
 
     topics: frozenset[str] = frozenset()
@@ -77,6 +77,15 @@ class Subscription:
         if self.pattern is not None:
             return self.pattern.fullmatch(topic) is not None
         return topic in self.topics
+
+    def surely_wants(self, topic: str) -> bool:
+        """The same, as far as it is known here: Python reads most patterns as RE2 does."""
+        if self.remote is None or topic in self.topics:
+            return self.wants(topic)
+        try:
+            return re.fullmatch(self.remote.text, topic) is not None
+        except re.error:
+            return False
 
     def among(self, topics: Iterable[TopicInfo]) -> frozenset[str]:
         """The topics to ask for: those named, or those of these that match."""

@@ -20,6 +20,7 @@ from kproto import (
     RetryTopic,
     RunSummary,
     Stop,
+    TopicPattern,
     failure_of,
 )
 from kproto.broker import BrokerSettings
@@ -354,6 +355,34 @@ async def test_the_topics_of_the_user_are_read_alone_when_it_has_ended() -> None
             found = await anext(records)
         assert found.topic == TOPIC
         assert {topic for topic, _ in consumer.assignment} == {TOPIC}
+
+
+async def test_a_pattern_of_the_broker_goes_with_retry_topics() -> None:
+    async with (
+        orders(3, topics=["later.0ms", DEAD]) as it,
+        it.consumer(TopicPattern(f"{TOPIC}|x\\z")) as consumer,
+    ):
+
+        async def handle(record: Record) -> None:
+            it.note(record)
+            if record.topic != TOPIC:
+                raise Stop(done=True)
+            if record.offset == 1:
+                raise NotPaidError
+
+        done = await consumer.run(handle, retry_topics=["later.0ms"], dead_letter_topic=DEAD)
+        assert done.put_off == 1
+        assert await it.committed(0, topic="later.0ms") == [1]
+
+
+async def test_dead_letters_that_the_pattern_of_the_broker_matches_are_told() -> None:
+    async with orders(1) as it, it.consumer(TopicPattern(".*")) as consumer:
+
+        async def handle(record: Record) -> None:
+            raise Stop
+
+        with pytest.raises(ConfigurationError, match="would be handled"):
+            await consumer.run(handle, dead_letter_topic=DEAD)
 
 
 async def test_retry_topics_want_a_subscription_that_reads_them() -> None:
