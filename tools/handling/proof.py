@@ -91,8 +91,9 @@ class _Running:
         async with asyncio.timeout(_ENDS_WITHIN_S):
             code = await process.wait()
         # One that has begun nothing may not have been told yet that it is to end in order.
-        is_new = code == -signal.SIGTERM and not (self.folder / name).exists()
-        assert code == 0 or is_new, f"{name} ended with {code}"
+        said = self.folder / name
+        is_new = not said.exists() or not said.stat().st_size
+        assert code == 0 or (code == -signal.SIGTERM and is_new), f"{name} ended with {code}"
 
     def wake(self, *, at_once: bool = False) -> None:
         for name, until in [*self.stalled.items()]:

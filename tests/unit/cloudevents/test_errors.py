@@ -33,6 +33,7 @@ WITHOUT_CLAUSE = {
     ("event/extensions.py", "register"),
     ("formats/json_format.py", "_text"),
     ("kafka/record.py", "check_shape"),
+    ("kafka/stream.py", "event_of"),
     ("official_sdk.py", "_class"),
     ("official_sdk.py", "from_sdk"),
     ("official_sdk.py", "to_sdk"),
