@@ -20,9 +20,15 @@ def test_what_was_wrong_once(seed: int, assignor: str) -> None:
     assert outcome.records > 0
 
 
+SOME, MANY = range(8), range(8, 100)
+
+
 @pytest.mark.slow
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range"])
-def test_a_hundred_schedules(assignor: str) -> None:
-    wrong = {seed: outcome.wrong for seed in range(100) if (outcome := play(seed, assignor)).wrong}
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range", "uniform", "mixed"])
+@pytest.mark.parametrize(
+    "seeds", [SOME, pytest.param(MANY, marks=pytest.mark.thorough)], ids=["some", "many"]
+)
+def test_schedules_of_chance(assignor: str, seeds: range) -> None:
+    wrong = {seed: outcome.wrong for seed in seeds if (outcome := play(seed, assignor)).wrong}
     assert not wrong

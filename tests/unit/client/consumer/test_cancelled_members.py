@@ -172,31 +172,44 @@ def is_for_brokers_that_assign(row: str, beside: str) -> bool:
 def cases() -> Iterator[Any]:
     """`make quick` has each row alone, and in a rebalance.
 
-    The rest is exhaustive: each row beside everything, by turns with either assignor and at either
-    moment; all of their combinations would take minutes.
+    The rest is exhaustive: each row beside everything, by turns with either assignor, or that of
+    the broker, and at either moment. Those whose turn it is not are thorough.
     """
     for at, row in enumerate(ROWS | BY_HAND):
         for number, beside in enumerate(BESIDE):
             if row in BY_HAND and "another" in beside:
                 continue  # it has no member
             when = (WAITING, THERE)[(at // 2 + number) % 2]
-            yield case(row, ASSIGNORS[(at + number) % 2], beside, when)
-            if is_for_brokers_that_assign(row, beside):
-                yield case(row, ASSIGNORS[2], beside, when)
+            both = is_for_brokers_that_assign(row, beside)
+            turn = (at + number) // 2 % 2
+            marks = THOROUGH if both and turn else EXHAUSTIVE
+            yield case(row, ASSIGNORS[(at + number) % 2], beside, when, marks)
+            if both:
+                yield case(row, ASSIGNORS[2], beside, when, EXHAUSTIVE if turn else THOROUGH)
         if row in LONG:
             yield case(row, ASSIGNORS[at % 2], "another joins", TURNS)
-            yield case(row, ASSIGNORS[(at + 1) % 2], "another joins, callbacks wait", TURNS)
+            others = ASSIGNORS[(at + 1) % 2]
+            yield case(row, others, "another joins, callbacks wait", TURNS, THOROUGH)
             if is_for_brokers_that_assign(row, "another joins"):
                 yield case(row, ASSIGNORS[2], "another joins, callbacks wait", TURNS)
-                yield case(row, ASSIGNORS[2], "another joins", WAITING, is_quick=True)
+                yield case(row, ASSIGNORS[2], "another joins", WAITING, QUICKLY)
         for assignor, beside, when in QUICK:
             if row in ROWS or beside == "alone":
-                yield case(row, assignor, beside, when, is_quick=True)
+                yield case(row, assignor, beside, when, QUICKLY)
 
 
-def case(row: str, assignor: str, beside: str, when: str, *, is_quick: bool = False) -> Any:
-    name = "-".join((row, assignor, beside, when, *(["quick"] if is_quick else [])))
-    marks = () if is_quick else pytest.mark.exhaustive
+EXHAUSTIVE, THOROUGH = (pytest.mark.exhaustive,), (pytest.mark.thorough,)
+QUICKLY: tuple[pytest.MarkDecorator, ...] = ()
+
+
+def case(
+    row: str,
+    assignor: str,
+    beside: str,
+    when: str,
+    marks: tuple[pytest.MarkDecorator, ...] = EXHAUSTIVE,
+) -> Any:
+    name = "-".join((row, assignor, beside, when, *([] if marks else ["quick"])))
     return pytest.param(row, assignor, beside, when, id=name.replace(" ", "_"), marks=marks)
 
 
