@@ -1,4 +1,4 @@
-"""aiokafka's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS."""
+"""aiokafka's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
 bootstrap, topic, group = sys.argv[1:4]
-heartbeat_ms, rounds = map(int, sys.argv[4:])
+heartbeat_ms, rounds = map(int, sys.argv[4:6])
 
 
 def consumer_of(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""confluent-kafka's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS."""
+"""confluent-kafka's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ from confluent_kafka import Consumer
 from tools.bench.groups.threads import Polled, run
 
 bootstrap, topic, group = sys.argv[1:4]
-heartbeat_ms, rounds = map(int, sys.argv[4:])
+heartbeat_ms, rounds = map(int, sys.argv[4:6])
+
+OF_PROTOCOL: dict[str, dict[str, Any]] = {
+    "classic": {
+        "heartbeat.interval.ms": heartbeat_ms,
+        "session.timeout.ms": 6_000,
+        "partition.assignment.strategy": "range",
+    },
+    "consumer": {"group.protocol": "consumer", "group.remote.assignor": "range"},
+}
 
 
 def make(name: str) -> Any:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": name,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "heartbeat.interval.ms": heartbeat_ms,
-            "session.timeout.ms": 6_000,
-            "partition.assignment.strategy": "range",
-        }
-    )
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": name,
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        **OF_PROTOCOL[sys.argv[6]],
+    }
+    consumer = Consumer(settings)
     consumer.subscribe([topic])
     return consumer
 

@@ -1,4 +1,4 @@
-"""kafka-python's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS."""
+"""kafka-python's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from tools.bench.groups.threads import Polled, run
 
 bootstrap, topic, group = sys.argv[1:4]
-heartbeat_ms, rounds = map(int, sys.argv[4:])
+heartbeat_ms, rounds = map(int, sys.argv[4:6])
 
 
 def make(name: str) -> Any:

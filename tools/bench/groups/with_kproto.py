@@ -1,4 +1,4 @@
-"""kproto's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS."""
+"""kproto's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from typing import Any
 import kproto
 
 bootstrap, topic, group = sys.argv[1:4]
-heartbeat_ms, rounds = map(int, sys.argv[4:])
+heartbeat_ms, rounds = map(int, sys.argv[4:6])
+
+OF_PROTOCOL: dict[str, dict[str, Any]] = {
+    "classic": {"group_protocol": "classic", "assignors": ["range"]},
+    "consumer": {"group_protocol": "consumer", "server_assignor": "range"},
+}
 
 
 def consumer_of(client: kproto.Client, name: str) -> Any:
@@ -22,8 +27,7 @@ def consumer_of(client: kproto.Client, name: str) -> Any:
         auto_commit=False,
         heartbeat_interval_ms=heartbeat_ms,
         session_timeout_ms=6_000,
-        group_protocol="classic",
-        assignors=["range"],
+        **OF_PROTOCOL[sys.argv[6]],
     )
 
 
