@@ -75,7 +75,8 @@ def _run(
 
 def table(rounds: int, heartbeat_ms: int) -> bool:
     """Print a table of each protocol; whether ours take no longer than they may."""
-    return all([_table(rounds, heartbeat_ms, protocol) for protocol in CLIENTS])
+    found = [_table(rounds, heartbeat_ms, protocol) for protocol in CLIENTS]
+    return all(found)
 
 
 def _table(rounds: int, heartbeat_ms: int, protocol: str) -> bool:
@@ -100,9 +101,7 @@ def _table(rounds: int, heartbeat_ms: int, protocol: str) -> bool:
                     seconds[work][client] += told[work][1:]
             print(f"\rturn {turn + 1}", end="", file=sys.stderr)
     print("\r\033[K", end="", file=sys.stderr)
-    print(
-        f"{protocol} protocol: medians of {rounds} rounds, ms; heartbeats every {heartbeat_ms}.\n"
-    )
+    print(f"{protocol}: medians of {rounds} rounds, ms; a heartbeat every {heartbeat_ms} ms.\n")
     print(f"| | {' | '.join(clients)} |\n|---|{'---|' * len(clients)}")
     is_good = True
     for work, name in WORKS.items():
