@@ -17,7 +17,7 @@ from tools.setup.maven import MavenError
 from tools.setup.parts import write_part
 
 from .page import PAGE, PART, facts, table
-from .protocols import BROKER_CONFIG
+from .protocols import BROKER_CONFIG, MIXED
 from .run import Plan, storm
 from .running import KINDS
 
@@ -72,7 +72,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--ours", type=int, default=plan.ours, help="most members of ours; default: %(default)s")
     add("--others", type=int, default=plan.others, help="most others; default: %(default)s")
     add("--kinds", nargs="+", default=list(plan.kinds), choices=kinds, help="of the others")
-    add("--assignor", default=plan.assignor, help="or uniform, a broker's; default: %(default)s")
+    add(
+        "--assignor",
+        default=plan.assignor,
+        help=f"uniform is a broker's, {MIXED} both; %(default)s",
+    )
     add("--version", default=plan.version, choices=VERSIONS, help="of Kafka; default: %(default)s")
     add("--gentle", action="store_true", help="nobody is killed, stalled or slow")
     add("--json", action="store_true", help="print plain data")

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["BROKERS_OWN", "BROKER_CONFIG", "of_ours"]
+__all__ = ["BROKERS_OWN", "BROKER_CONFIG", "MIXED", "assignor_of", "of_ours"]
 
 #: Assignors of the broker: who goes by one is of the consumer protocol (KIP-848).
 BROKERS_OWN: Final = ("uniform",)
+
+#: Members of both protocols, by turns: the group changes its own as they come and go.
+MIXED: Final = "mixed"
+
+#: They have no consumer protocol.
+_CLASSIC: Final = ("aiokafka", "kafka-python")
 
 #: Of the broker: members begin at once, only two partitions hold what is committed, and those of
 #: the consumer protocol have sessions as short as those of classic ones.
@@ -21,6 +27,13 @@ BROKER_CONFIG: Final = {
     "group.consumer.min.heartbeat.interval.ms": "500",
     "group.consumer.heartbeat.interval.ms": "500",
 }
+
+
+def assignor_of(storm: str, kind: str, number: int) -> str:
+    """By which assignor a member goes, of a client and a number, in a storm of that one."""
+    if storm != MIXED:
+        return storm
+    return "range" if kind in _CLASSIC or number % 2 else BROKERS_OWN[0]
 
 
 def of_ours(assignor: str) -> dict[str, Any]:

@@ -200,8 +200,9 @@ class _Storm:
                     f"{each.name} had not left after {_LEAVES_WITHIN_S:g} s:\n{each.last_words()}"
                 )
                 each.kill()
-            elif each.kind == "kproto" and each.exit_code != 0:
-                self._result.notes.append(f"{each.name} failed:\n{each.last_words()}")
+            elif each.kind == "kproto" and each.exit_code != 0 and not each.is_new:
+                text = f"{each.name} failed ({each.exit_code}):\n{each.last_words()}"
+                self._result.notes.append(text)
 
     async def _kill(self) -> None:
         each = self._one()

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from tools.setup.peers import peers_python
 
 from . import java
+from .protocols import assignor_of
 from .sightings import Member
 
 __all__ = ["KINDS", "Group", "Running"]
@@ -50,16 +51,15 @@ class Running:
         self.is_stalled = False
         self._told = group.folder / f"{self.name}.lines"
         self._said = group.folder / f"{self.name}.log"
+        assignor = assignor_of(group.assignor, kind, number)
         with self._said.open("wb") as said:
             module = KINDS[kind]
             if module is None:
                 config = group.folder / f"{self.name}.properties"
-                command = java.command(
-                    group.bootstrap, group.topic, group.name, group.assignor, config
-                )
+                command = java.command(group.bootstrap, group.topic, group.name, assignor, config)
             else:
                 python = sys.executable if kind == "kproto" else str(peers_python())
-                words = [group.bootstrap, group.topic, group.name, group.assignor]
+                words = [group.bootstrap, group.topic, group.name, assignor]
                 command = [python, "-m", module, *words, str(self._told)]
                 command += [instance] if instance else []
             self._process = subprocess.Popen(
@@ -115,6 +115,11 @@ class Running:
     def exit_code(self) -> int | None:
         """What it ended with; None while it runs."""
         return self._process.poll()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was ended by being told to leave, before it had said a word."""
+        return self.exit_code == -signal.SIGTERM and not self._lines()
 
     def told(self) -> Member:
         """What it has told up to now."""
