@@ -273,6 +273,18 @@ async def giving_up(scene: Scene) -> Awaitable[object]:
     return given_up(scene, scene.it.owner.revoke([P0, P1], 0.0))
 
 
+async def ended(task: asyncio.Future[Any]) -> None:
+    """Wait for a task; who is cancelled meanwhile is so at its end."""
+    cancelled = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
 @row("Ownership.revoke")
 async def giving_up_what_is_handled(scene: Scene) -> Awaitable[object]:
     await scene.enter()
@@ -284,7 +296,7 @@ async def giving_up_what_is_handled(scene: Scene) -> Awaitable[object]:
             await given_up(scene, scene.it.owner.revoke([P0, P1], FAR))
         finally:
             running.cancel()
-            await asyncio.wait([running])
+            await ended(running)
 
     return give_up()
 
