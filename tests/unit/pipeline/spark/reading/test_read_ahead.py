@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.columns.chunks import column_chunks
+from kproto_pipeline.spark.clients import close_clients
 from kproto_pipeline.spark.options.read_options import parse_read_options
 from kproto_pipeline.spark.planning.ranges import DataLossError, OffsetRange
 from kproto_pipeline.spark.reading.read_ahead import Fetched, next_offset, read_ahead
@@ -31,6 +32,7 @@ def test_a_loop_that_cannot_be_made_is_an_error_of_the_reader(
     def no_descriptor() -> NoReturn:
         raise OSError(errno.EMFILE, "Too many open files")
 
+    close_clients()  # so that there is no loop of tests before
     monkeypatch.setattr(asyncio, "new_event_loop", no_descriptor)
     options = parse_read_options({"kafka.bootstrap.servers": "localhost:1", "subscribe": "flights"})
     with pytest.raises(OSError, match="Too many open files"):
