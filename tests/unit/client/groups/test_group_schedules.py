@@ -8,7 +8,7 @@ import pytest
 
 from .group_model import Model
 
-SHORT, LONG, LONGEST = 250, 1_000, 4_000
+SHORT, LONG, LONGEST = 100, 1_150, 4_000
 
 
 def play(seeds: range) -> Counter[str]:

@@ -46,7 +46,14 @@ async def in_a_group(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", ["close", "leave"])
-def test_a_member_may_be_ended_at_any_turn_of_the_loop(ends: str) -> None:
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(range(0, 120, 8), id="some"),
+        pytest.param(range(0, 120, 2), id="all", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_member_may_be_ended_at_any_turn_of_the_loop(ends: str, steps: range) -> None:
     async def scene(turns: int) -> None:
         async def play(group: ScriptedGroup, member: Member, reading: Reading) -> None:
             member.start()
@@ -60,7 +67,7 @@ def test_a_member_may_be_ended_at_any_turn_of_the_loop(ends: str) -> None:
 
         await in_a_group(play)
 
-    for turns in range(0, 120, 2):
+    for turns in steps:
 
         async def run(cancel: CancelAt, turns: int = turns) -> None:
             await scene(turns)  # it is ended by itself, and looked at as after a cancellation
