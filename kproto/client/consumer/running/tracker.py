@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from itertools import count
 from typing import Final
 
@@ -48,30 +48,24 @@ class Tracker:
         claim: object,
         place: TopicPartition,
         records: list[Record],
-        due_ms: Callable[[Record], float] | None = None,
+        due_ms: list[float] | None = None,
     ) -> Lane:
-        """Take records of a partition; `due_ms` says when those of a retry topic are due."""
+        """Take records of a partition; of a retry topic with when each is due."""
         lane = self._lanes.get(state)
         if lane is None:
-            lane = self._lanes[state] = self._lane(state, claim, place, due_ms)
-        lane.add(records)
+            lane = self._lanes[state] = self._lane(state, claim, place)
+        lane.add(records, due_ms)
         if due_ms is None:
             self._queue(lane)
         elif not lane.is_timed:
             self.later(lane, None, float("-inf"))  # for `ripe` to look when it is
         return lane
 
-    def _lane(
-        self,
-        state: object,
-        claim: object,
-        place: TopicPartition,
-        due_ms: Callable[[Record], float] | None,
-    ) -> Lane:
+    def _lane(self, state: object, claim: object, place: TopicPartition) -> Lane:
         if self._order == "partition":
-            return InOrderLane(state, claim, place, due_ms)
+            return InOrderLane(state, claim, place)
         by_key = self._order == "key"
-        return AnyLane(state, claim, place, due_ms, by_key=by_key, max_ahead=self._max_ahead)
+        return AnyLane(state, claim, place, by_key=by_key, max_ahead=self._max_ahead)
 
     # Turns
 
