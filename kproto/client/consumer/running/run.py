@@ -21,11 +21,11 @@ from ....records import Header, Record
 from ...cluster.metadata import TopicPartition
 from ...observing.lines import say
 from ..in_hand import Portions
-from .deciding import Again, SendOn, next_step
+from .deciding import Again, SendOn, next_step, stop_in
 from .failures import due_of, headers_with, noted, origin_of, text_of
 from .handlers import Handle, NotAsyncError, UndecodableError
 from .lanes import AnyLane, InOrderLane, Lane
-from .settings import RunSettings, RunSummary, Stop
+from .settings import RunSettings, RunSummary
 from .tasks import is_in_task, until_ended
 from .tracker import Tracker
 
@@ -462,8 +462,11 @@ class Run:
     async def _failed(
         self, worker: _Worker, lane: Lane, record: Record, error: BaseException
     ) -> None:
-        if isinstance(error, Stop):
-            if error.done and not lane.is_lost:
+        stop = stop_in(error)
+        if stop is not None:
+            if error is not stop and not stop.done:
+                _say_failed(record, error, "is not done, and comes again")
+            if stop.done and not lane.is_lost:
                 lane.done(record)
                 self._handled += 1
             else:

@@ -279,6 +279,32 @@ async def test_a_record_waits_for_no_longer_than_its_delay_whatever_a_clock_said
         assert await it.committed(0, topic="later.10ms") == [1]
 
 
+@pytest.mark.parametrize(
+    ("raised", "committed"),
+    [
+        ([Stop()], 4),
+        ([Stop(done=True)], 5),
+        ([Stop(done=True), ExceptionGroup("", [Stop(done=True)])], 5),
+        ([Stop(done=True), ExceptionGroup("", [Stop()])], 4),
+        ([Stop(done=True), ValueError("no such order")], 4),
+    ],
+)
+async def test_stop_may_come_out_of_a_task_group(
+    raised: list[Exception], committed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with orders(9) as it, it.consumer() as consumer:
+
+        async def handle(record: Record) -> None:
+            it.note(record)
+            if record.offset == 4:
+                raise ExceptionGroup("of tasks", raised)
+
+        await consumer.run(handle)
+        assert len(it.handled) == 5
+        assert await it.committed(0) == [committed]
+        assert ("is not done" in caplog.text) == (committed == 4)
+
+
 # Groups
 
 
