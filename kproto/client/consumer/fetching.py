@@ -310,7 +310,7 @@ class Fetching:
         if end.is_known and end.offset >= state.position:
             state.last_epoch = min(state.last_epoch, end.epoch)
             return
-        handed_out = self._handing_out.drop(state)
+        handed_out = self._handing_out.drop_for_another_log(state)
         place = f"{state.topic}[{state.partition}]"
         if end.is_known and handed_out <= end.offset:
             state.set_back(handed_out, end.epoch, end.offset)

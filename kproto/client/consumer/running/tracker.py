@@ -70,9 +70,16 @@ class Tracker:
     # Turns
 
     def _queue(self, lane: Lane) -> None:
-        if not lane.is_ready and lane.has_work():
+        if not lane.is_ready and lane.has_work() and not self._has_one_before(lane):
             lane.is_ready = True
             self.ready.append(lane)
+
+    def _has_one_before(self, lane: Lane) -> bool:
+        """Whether something is in hand of what was taken before the log became another one."""
+        return any(
+            each.state is lane.state and each is not lane and each.in_hand()
+            for each in self._parting
+        )
 
     def next_lane(self) -> Lane | None:
         """A lane in which something may be handled now; one of several at once stays ready."""
@@ -90,6 +97,9 @@ class Tracker:
         """Somebody has handled what he wanted of it."""
         self._queue(lane)
         self._forget_if_over(lane)
+        behind = self._lanes.get(lane.state)
+        if behind is not None and behind is not lane:
+            self._queue(behind)
 
     def _forget_if_over(self, lane: Lane) -> None:
         if lane in self._parting and not lane.in_hand() and (lane.is_lost or lane.lowest() is None):
