@@ -231,7 +231,10 @@ class Fetching:
             if isinstance(found, BrokerResponseError):
                 self._failed({place: state}, found, view.clock.monotonic())
             else:
+                before = state.position
                 gone = state.found(found, self._options.prefers_end)
+                if state.position < before:
+                    self._handing_out.set_back(state)
                 if gone:
                     logger.warning(
                         "%s[%d]: the log no longer has offsets %d to %d; they are passed over",

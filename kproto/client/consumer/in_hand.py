@@ -241,6 +241,11 @@ class InHand(HandingOut):
         self.forget(state)
         return position if undone is None else min(position, undone)
 
+    def set_back(self, state: PartitionState) -> None:
+        if self.handling is not None:
+            self.drop(state)
+            self.forget(state)
+
     def set_aside(self, state: PartitionState) -> None:
         """Hand out nothing of a partition until it is taken back, and keep what has come."""
         if self._source is not None and self._source.state is state:

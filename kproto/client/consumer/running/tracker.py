@@ -70,7 +70,9 @@ class Tracker:
     # Turns
 
     def _queue(self, lane: Lane) -> None:
-        if not lane.is_ready and lane.has_work() and not self._has_one_before(lane):
+        if self._parting and self._has_one_before(lane):
+            return
+        if not lane.is_ready and lane.has_work():
             lane.is_ready = True
             self.ready.append(lane)
 

@@ -1,4 +1,4 @@
-"""Logs that lose their end while their records are handled (KIP-320)."""
+"""Logs that lose their end while their records are handled (KIP-320), or become other ones."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kproto import Client, ProducerRecord, Record, Retries, Stop
-from kproto.broker import Cluster
-from tests.unit.client.consumer.running.orders import SETTINGS, TOPIC
+from kproto import Client, NewTopic, ProducerRecord, Record, Retries, Stop
+from kproto.broker import BrokerSettings, Cluster
+from tests.unit.client.consumer.running.orders import SETTINGS, TOPIC, orders
 
 SOON = Retries(2, backoff_ms=1)
 
@@ -80,3 +80,37 @@ async def test_what_is_in_hand_is_tried_again_though_the_log_was_truncated(
         found = committed[TOPIC, 0]
         assert found is not None
         assert found.offset == left + 12
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+async def test_a_topic_that_is_made_anew_is_another_one_also_without_an_id(order: Any) -> None:
+    """Before Kafka 2.8: all that tells is that there is nothing where it would be read."""
+    brokers = BrokerSettings(release="2.6")
+    async with orders(10, broker_settings=brokers) as it, it.consumer() as consumer:
+        begun, goes_on = asyncio.Event(), asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            if record.key is not None:  # those of the topic before
+                if record.offset == 3:
+                    begun.set()
+                    await goes_on.wait()
+            elif record.offset == 3:
+                while len(it.handled) < (3 if order == "partition" else 4):  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+                raise Stop
+            else:
+                it.note(record)
+
+        running = asyncio.create_task(consumer.run(handle, order=order, workers=4))
+        await begun.wait()
+        await it.client.delete_topics(TOPIC)
+        await it.client.create_topics(NewTopic(TOPIC, 1))
+        await it.send([b"%d" % at for at in range(5)])
+        assert consumer._run is not None
+        while consumer.positions[TOPIC, 0] > 5 or not (  # noqa: ASYNC110 - no event tells
+            consumer._run.waiting or consumer.positions[TOPIC, 0]
+        ):
+            await asyncio.sleep(0.01)
+        goes_on.set()
+        await running
+        assert await it.committed(0) == [3]
