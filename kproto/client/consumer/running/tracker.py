@@ -229,8 +229,9 @@ class Tracker:
         return not lane.is_parting and lane.waiting >= limit
 
     def left_undone(self) -> dict[object, int]:
-        """The first offset of each partition that was taken and is not done."""
-        found = {state: self.lowest(state) for state in self._lanes}
+        """The first offset of each partition that is not done; those that go are among them."""
+        states = {*self._lanes, *(lane.state for lane in self._parting)}
+        found = {state: self.lowest(state) for state in states}
         return {state: offset for state, offset in found.items() if offset is not None}
 
 

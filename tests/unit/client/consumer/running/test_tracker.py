@@ -198,7 +198,8 @@ class Machine(RuleBasedStateMachine):
             assert self.tracker.lowest(state) == first
             if first is not None and state not in cancelled:
                 assert all(offset < first for offset in state.done), "it would come again"
-        undone = {each: each.first_undone for each in self.states if each.first_undone is not None}
+        states = [*self.states, *(state for state, _ in self.going)]
+        undone = {each: each.first_undone for each in states if each.first_undone is not None}
         assert self.tracker.left_undone() == undone
 
     # What holds
