@@ -249,13 +249,15 @@ class Assigned:
             self.let_go(place)
 
     def set_back(self, state: AssignedPartition, offset: int) -> None:
-        """Go on at `offset`, which was handed out already, unless it is not read any more."""
+        """Go on at `offset`, which was handed out already; where it goes, others do."""
         place = (state.topic, state.partition)
         if self.states.get(place) is state:
             epoch = state.to_commit(offset).leader_epoch
             again = self.replace(place)
             again.begin_at(offset, epoch)
             again.since, again.is_anew = state.since, state.is_anew
+        elif state.is_placed:
+            state.position = min(state.position, offset)
 
     def done_of(
         self, states: Mapping[TopicPartition, AssignedPartition]

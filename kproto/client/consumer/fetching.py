@@ -231,7 +231,10 @@ class Fetching:
             if isinstance(found, BrokerResponseError):
                 self._failed({place: state}, found, view.clock.monotonic())
             else:
+                before = state.position
                 gone = state.found(found, self._options.prefers_end)
+                if state.position < before:
+                    self._handing_out.set_back(state)
                 if gone:
                     logger.warning(
                         "%s[%d]: the log no longer has offsets %d to %d; they are passed over",
@@ -310,7 +313,7 @@ class Fetching:
         if end.is_known and end.offset >= state.position:
             state.last_epoch = min(state.last_epoch, end.epoch)
             return
-        handed_out = self._handing_out.drop(state)
+        handed_out = self._handing_out.drop_for_another_log(state)
         place = f"{state.topic}[{state.partition}]"
         if end.is_known and handed_out <= end.offset:
             state.set_back(handed_out, end.epoch, end.offset)

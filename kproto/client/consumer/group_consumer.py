@@ -342,11 +342,14 @@ class GroupConsumer(RunningReader):
     def subscribe(self, topics: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> None:
         """Read these topics in place of those before; a pattern is for whole names.
 
-        The group hands its partitions out anew. Raises ConfigurationError.
+        The group hands its partitions out anew. Raises ConfigurationError, also where `run` sends
+        on to what it would read then.
         """
         subscription, _ = _wanted(topics)
         if subscription is None:
             raise ConfigurationError("topics are subscribed to; give partitions to Client.consumer")
+        if self._run is not None:
+            self._check_topics(self._run.settings, subscription)
         self._joined("subscribe").subscribe(_with(subscription, self._too))
         self._subscription = subscription
 

@@ -143,6 +143,13 @@ class HandingOut:
             self._current = None
         return position
 
+    def drop_for_another_log(self, state: PartitionState) -> int:
+        """As `drop`, where the log has become another one, and reading goes on in it."""
+        return self.drop(state)
+
+    def set_back(self, state: PartitionState) -> None:
+        """The log of a partition has become another one, and is read from before what was read."""
+
     def _take_rest(self) -> FetchedRecords | None:
         left = list(self._left)
         if not left or self._current is None:

@@ -243,6 +243,18 @@ class InHand(HandingOut):
         self._aside.pop(state, None)
         return position
 
+    def drop_for_another_log(self, state: PartitionState) -> int:
+        """The same; what somebody handles of it is not done, and comes again if it is there."""
+        undone = None if self.handling is None else self.handling.lowest(state)
+        position = self.drop(state)
+        self.forget(state)
+        return position if undone is None else min(position, undone)
+
+    def set_back(self, state: PartitionState) -> None:
+        if self.handling is not None:
+            self.drop(state)
+            self.forget(state)
+
     def set_aside(self, state: PartitionState) -> None:
         """Hand out nothing of a partition until it is taken back, and keep what has come."""
         if self._source is not None and self._source.state is state:

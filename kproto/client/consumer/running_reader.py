@@ -301,7 +301,15 @@ class RunningReader(Reader):
             raise ConfigurationError(
                 "somebody reads this consumer already: by run(), or by an iteration that waits"
             )
-        subscribed, by_hand = self._reads()
+        self._check_topics(settings, *self._reads())
+
+    def _check_topics(
+        self,
+        settings: RunSettings,
+        subscribed: _Subscribed | None,
+        by_hand: Collection[TopicPartition] = (),
+    ) -> None:
+        """Raises ConfigurationError for what cannot be read, or must not, by a run."""
         dead = settings.dead_letter_topic
         is_read = dead in [topic for topic, _ in by_hand]
         if dead is not None and (

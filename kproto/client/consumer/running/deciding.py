@@ -5,11 +5,12 @@ Plain functions on plain data; `chance` and times are passed in.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from .settings import RunSettings
+from .settings import RunSettings, Stop
 
-__all__ = ["Again", "Raise", "SendOn", "Step", "next_step"]
+__all__ = ["Again", "Raise", "SendOn", "Step", "next_step", "stop_in"]
 
 
 class Again(NamedTuple):
@@ -58,3 +59,27 @@ def next_step(
     if settings.dead_letter_topic is not None:
         return SendOn(settings.dead_letter_topic, None)
     return Raise()
+
+
+def stop_in(error: BaseException) -> Stop | None:
+    """The `Stop` that a handler has raised, also in a group, as from a TaskGroup; None for others.
+
+    Of a group it is done where nothing else is in it, and each says so. One that has what is no
+    Exception is none: that is raised.
+    """
+    if isinstance(error, Stop):
+        return error
+    if not isinstance(error, ExceptionGroup):
+        return None
+    stops, others = error.split(Stop)
+    if stops is None:
+        return None
+    return Stop(done=others is None and all(each.done for each in _leaves(stops)))
+
+
+def _leaves(group: ExceptionGroup[Stop]) -> Iterator[Stop]:
+    for each in group.exceptions:
+        if isinstance(each, ExceptionGroup):
+            yield from _leaves(each)
+        else:
+            yield each

@@ -7,11 +7,21 @@ them and in this order, so that they can be taken off again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ....records import Header, Record
+from ....wire.errors import CorruptBatchError
 
-__all__ = ["FAILURE_HEADERS", "Failure", "failure_of", "headers_with", "origin_of"]
+__all__ = [
+    "FAILURE_HEADERS",
+    "Failure",
+    "due_of",
+    "failure_of",
+    "headers_with",
+    "noted",
+    "origin_of",
+    "text_of",
+]
 
 _TOPIC: Final = "kproto.origin.topic"
 _PARTITION: Final = "kproto.origin.partition"
@@ -90,6 +100,28 @@ def failure_of(record: Record) -> Failure | None:
         return None  # somebody else's
 
 
+class Due(NamedTuple):
+    """When a record of a retry topic is to be handled, in ms since 1970; `group` has put it there,
+    "" where that is not told.
+    """
+
+    at_ms: float
+    group: str
+
+
+def due_of(record: Record, delay_ms: int, now_ms: int) -> Due:
+    """When a record of a retry topic is due, in ms since 1970; also one that others put there.
+
+    It waits here for no longer than the delay, whatever the clock of who has put it there said.
+    """
+    try:
+        told = failure_of(record)
+    except CorruptBatchError:
+        told = None  # that is told to who reads the headers, a handler or whoever sends it on
+    at = record.timestamp + delay_ms if told is None or told.due_ms is None else told.due_ms
+    return Due(min(at, now_ms + delay_ms), "" if told is None else told.group)
+
+
 def origin_of(record: Record) -> Failure:
     """The same, with a record that did not fail before as its own origin."""
     told = failure_of(record)
@@ -122,7 +154,7 @@ def headers_with(
         _GROUP: group,
         _ATTEMPTS: attempts,
         _TYPE: f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."),
-        _MESSAGE: _text_of(error),
+        _MESSAGE: text_of(error),
         _DUE: due_ms,
     }
     return [
@@ -134,7 +166,17 @@ def headers_with(
     ]
 
 
-def _text_of(error: BaseException) -> str:
+def noted(error: BaseException, record: Record) -> BaseException:
+    """The error of a record that is not done, which says so."""
+    error.add_note(
+        f"raised by the handler of {record.topic}[{record.partition}] at offset {record.offset}, "
+        "which is not done"
+    )
+    return error
+
+
+def text_of(error: BaseException) -> str:
+    """What an error says, as far as it can be made; up to 2,000 bytes."""
     try:
         text = str(error)
     except Exception as fault:  # noqa: BLE001 - of the user's class: the record is sent on anyway

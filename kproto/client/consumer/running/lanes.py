@@ -30,17 +30,16 @@ class Lane(ABC):
     """Records of `place` that are not done, in the order of their offsets.
 
     `incoming` has lists that nobody has looked at, `early` records of a retry topic that are not
-    due yet. `attempts` has those that failed, with how often. A lane that `is_parting` gets no
-    more, and finishes what it must: `dropped` is the first offset that it has given up. One that
-    `is_lost` counts for nothing. `is_ready` where it waits among the ready ones, `is_timed` where
-    it is looked at again later, `is_full` where its partition is held back.
+    due yet, each behind when it is. `attempts` has those that failed, with how often. A lane that
+    `is_parting` gets no more, and finishes what it must: `dropped` is the first offset that it has
+    given up. One that `is_lost` counts for nothing. `is_ready` where it waits among the ready ones,
+    `is_timed` where it is looked at again later, `is_full` where its partition is held back.
     """
 
     __slots__ = (
         "attempts",
         "claim",
         "dropped",
-        "due_ms",
         "early",
         "incoming",
         "is_full",
@@ -59,14 +58,12 @@ class Lane(ABC):
         state: object,
         claim: object,
         place: TopicPartition,
-        due_ms: Callable[[Record], float] | None = None,
     ) -> None:
         self.state = state
         self.claim = claim
         self.place = place
-        self.due_ms = due_ms
         self.incoming: deque[list[Record]] = deque()
-        self.early: deque[Record] = deque()
+        self.early: deque[tuple[float, Record]] = deque()
         self.attempts: dict[int, int] = {}
         self.waiting = 0  # records in `incoming` and `early`
         self.is_full = False
@@ -77,31 +74,28 @@ class Lane(ABC):
         self.is_timed = False
         self.dropped: int | None = None
 
-    def add(self, records: list[Record]) -> None:
-        """Take records behind all that were taken before; there is one at least."""
+    def add(self, records: list[Record], due_ms: list[float] | None = None) -> None:
+        """Take records behind all that were taken before; there is one at least.
+
+        Those of a retry topic come with when each is due, in ms since 1970.
+        """
         self.waiting += len(records)
-        if self.due_ms is None:
+        if due_ms is None:
             self.incoming.append(records)
         else:
-            self.early.extend(records)
+            self.early.extend(zip(due_ms, records, strict=True))
 
     def ripen(self, now_ms: float) -> float | None:
         """Let what is due by then be handled; returns when the next one is, in ms since 1970.
 
         One behind another is never earlier, as the delay of a topic is one.
         """
-        assert self.due_ms is not None, "a lane of a retry topic"
         due: list[Record] = []
-        at: float | None = None
-        while self.early:
-            at = self.due_ms(self.early[0])
-            if at > now_ms:
-                break
-            due.append(self.early.popleft())
-            at = None
+        while self.early and self.early[0][0] <= now_ms:
+            due.append(self.early.popleft()[1])
         if due:
             self.incoming.append(due)
-        return at
+        return self.early[0][0] if self.early else None
 
     def failed(self, record: Record) -> int:
         """The handler has failed with it, once more; returns how often that was."""
@@ -122,7 +116,7 @@ class Lane(ABC):
     def _first_incoming(self) -> int | None:
         if self.incoming:
             return self.incoming[0][0].offset
-        return self.early[0].offset if self.early else None
+        return self.early[0][1].offset if self.early else None
 
     @abstractmethod
     def has_work(self) -> bool:
@@ -191,9 +185,8 @@ class InOrderLane(Lane):
         state: object,
         claim: object,
         place: TopicPartition,
-        due_ms: Callable[[Record], float] | None = None,
     ) -> None:
-        super().__init__(state, claim, place, due_ms)
+        super().__init__(state, claim, place)
         self._records: list[Record] = []
         self.rest: Iterator[Record] = iter(())
         self.is_busy = False
@@ -299,12 +292,11 @@ class AnyLane(Lane):
         state: object,
         claim: object,
         place: TopicPartition,
-        due_ms: Callable[[Record], float] | None = None,
         *,
         by_key: bool,
         max_ahead: int,
     ) -> None:
-        super().__init__(state, claim, place, due_ms)
+        super().__init__(state, claim, place)
         self.by_key = by_key
         self.max_ahead = max_ahead
         self.ready: deque[Record] = deque()
@@ -454,6 +446,8 @@ class AnyLane(Lane):
                 self.strands[key] = deque(record for record in behind if wanted(record))
 
     def pause(self) -> None:
+        if self.is_parting:
+            return  # what is left is to be finished, as something behind it is done
         self.is_paused = True
         self._held.extend(self.ready)
         self.ready.clear()

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
@@ -20,11 +21,12 @@ from ....records import Header, Record
 from ...cluster.metadata import TopicPartition
 from ...observing.lines import say
 from ..in_hand import Portions
-from .deciding import Again, SendOn, next_step
-from .failures import failure_of, headers_with, origin_of
+from .deciding import Again, SendOn, next_step, stop_in
+from .failures import due_of, headers_with, noted, origin_of, text_of
 from .handlers import Handle, NotAsyncError, UndecodableError
 from .lanes import AnyLane, InOrderLane, Lane
-from .settings import RunSettings, RunSummary, Stop
+from .settings import RunSettings, RunSummary
+from .tasks import is_in_task, until_ended
 from .tracker import Tracker
 
 __all__ = ["Host", "Outlet", "Run"]
@@ -104,10 +106,11 @@ class Run:
     ) -> None:
         self._host = host
         self._clock = clock
-        self._settings = settings
+        self.settings = settings
         self._handle = handle
         self._outlet = outlet
         self._group_id = group_id
+        self._other_groups: set[str] = set()
         self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
         self._tracker = Tracker(settings.order, settings.max_ahead)
         self._workers: set[_Worker] = set()
@@ -118,6 +121,7 @@ class Run:
         self._timer_at = _NEVER
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
+        self._is_hurried = False
         self._is_over = False
         self._error: BaseException | None = None
         self._handled = self._retried = self._put_off = self._dead_letters = 0
@@ -150,7 +154,7 @@ class Run:
                 cancelled = error
             self.stop()
             reader.cancel()
-            until = self._clock.monotonic() + self._settings.drain_timeout_ms / 1000
+            until = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
             try:
                 await self._drain(reader, until)
             except asyncio.CancelledError as error:
@@ -163,7 +167,7 @@ class Run:
             if self._timer is not None:
                 self._timer.cancel()
             self.hurry()
-            await _until_ended([reader, *(worker.task for worker in self._workers)])
+            await until_ended([reader, *(worker.task for worker in self._workers)])
         if cancelled is not None:
             raise cancelled
 
@@ -181,7 +185,9 @@ class Run:
         self.stop()
 
     def hurry(self) -> None:
-        """Cancel what is in hand: it is not done."""
+        """Cancel what is in hand, which is not done, and begin no more, whatever it lies before."""
+        self._is_hurried = True
+        self._changed.set()
         for worker in self._workers:
             worker.cancel()
 
@@ -190,20 +196,22 @@ class Run:
         if self._error is None:
             self._error = error
         elif error is not self._error:
-            logger.warning("nobody was told: %r", error)
+            say(logging.WARNING, "nobody was told: %s: %s", type(error).__name__, text_of(error))
         self.stop()
 
     async def _drain(self, reader: asyncio.Task[None], until: float) -> None:
         try:
             async with self._clock.timeout(max(0.0, until - self._clock.monotonic())):
-                while self._workers or not reader.done() or not self._tracker.is_idle:
+                while not self._is_hurried and (
+                    self._workers or not reader.done() or not self._tracker.is_idle
+                ):
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
             logger.warning(
                 "what was in hand was not finished within %d ms (drain_timeout_ms): it is "
                 "cancelled, and comes again",
-                self._settings.drain_timeout_ms,
+                self.settings.drain_timeout_ms,
             )
 
     # Reading
@@ -231,13 +239,27 @@ class Run:
     ) -> None:
         """Have these handled."""
         delay_ms = self._delays.get(place[0])
-        due_ms = None if delay_ms is None else partial(_due_ms, delay_ms)
+        due_ms = None
+        if delay_ms is not None:
+            now_ms = self._clock.now_ms()
+            due = [due_of(record, delay_ms, now_ms) for record in records]
+            self._look_at_groups(place[0], {each.group for each in due})
+            due_ms = [each.at_ms for each in due]
         lane = self._tracker.add(state, claim, place, records, due_ms)
         if due_ms is not None:
             self._ripen()
         if not lane.is_full and self._tracker.is_full(lane):
             lane.is_full = True
             self._host.hold_back(place)
+
+    def _look_at_groups(self, topic: str, groups: set[str]) -> None:
+        others = groups - {"", self._group_id} - self._other_groups
+        self._other_groups |= others
+        for group in sorted(others):
+            text = (
+                "group %s has put records into %s, which are handled here, too; each wants its own"
+            )
+            say(logging.WARNING, text, group, topic)
 
     # What is told of the partitions
 
@@ -300,7 +322,7 @@ class Run:
         """Others have these now: what is in hand of them is cancelled, or left to end."""
         for state in states:
             self._tracker.lose(state)
-        if self._settings.cancel_lost:
+        if self.settings.cancel_lost:
             for worker in self._workers:
                 lane = worker.lane
                 if lane is not None and lane.is_lost and lane.claim in claims:
@@ -327,8 +349,8 @@ class Run:
         """Have one more handle, if there is something to be handled."""
         if (
             self._tracker.ready
-            and len(self._workers) < self._settings.workers
-            and not self._is_over
+            and len(self._workers) < self.settings.workers
+            and not self._is_hurried
         ):
             worker = _Worker()
             worker.task = asyncio.create_task(self._work(worker))
@@ -375,9 +397,9 @@ class Run:
         try:
             for record in islice(lane.rest, self._portions.size):
                 await handle(record)
-        except GeneratorExit:
-            raise  # the loop is closed, and nothing can be awaited
-        except BaseException as error:  # noqa: BLE001 - what becomes of it is decided elsewhere
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) and not is_in_task():
+                raise  # the loop is closed, and nothing can be awaited
             self._handled += lane.taken - before - 1
             return record, error
         lane.is_busy = False
@@ -394,16 +416,16 @@ class Run:
         left = self._portions.size
         count = 0
         try:
-            while ready and count < left:
+            while ready and count < left and not worker.is_cancelled:
                 record = worker.record = ready.popleft()
                 if record.offset > lane.edge:
                     lane.edge = record.offset
                 await handle(record)
                 done(record)
                 count += 1
-        except GeneratorExit:
-            raise  # the loop is closed, and nothing can be awaited
-        except BaseException as error:  # noqa: BLE001 - what becomes of it is decided elsewhere
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) and not is_in_task():
+                raise  # the loop is closed, and nothing can be awaited
             return record, error
         finally:
             self._handled += count
@@ -440,11 +462,11 @@ class Run:
     async def _failed(
         self, worker: _Worker, lane: Lane, record: Record, error: BaseException
     ) -> None:
-        is_ours = isinstance(error, asyncio.CancelledError) and worker.is_cancelled
-        if lane.is_lost or is_ours:
-            lane.leave(record)
-        elif isinstance(error, Stop):
-            if error.done:
+        stop = stop_in(error)
+        if stop is not None:
+            if error is not stop and not stop.done:
+                _say_failed(record, error, "is not done, and comes again")
+            if stop.done and not lane.is_lost:
                 lane.done(record)
                 self._handled += 1
             else:
@@ -454,9 +476,27 @@ class Run:
             error, Exception | asyncio.CancelledError
         ):
             lane.leave(record)
-            self.fail(_noted(error, record))
+            self.fail(noted(error, record))
+        elif lane.is_lost or worker.is_cancelled:
+            lane.leave(record)
+            if isinstance(error, Exception):
+                _say_failed(record, error, "counts for nothing, as the record is not done anyway")
+        elif worker.task.cancelling() and await self._is_ending(worker):
+            lane.leave(record)
         else:
             await self._decide(worker, lane, record, error)
+
+    async def _is_ending(self, worker: _Worker) -> bool:
+        """Whether this ends, when somebody else has cancelled a worker.
+
+        As who cancels all tasks does: then `run` is told in the same turn of the loop. A handler
+        that cancels its own task has failed, and the task is as it was.
+        """
+        while worker.task.uncancel():
+            pass
+        with suppress(asyncio.CancelledError):  # one that was not raised yet, or ours
+            await asyncio.sleep(0)
+        return worker.is_cancelled or self._stopping.is_set()
 
     async def _decide(
         self, worker: _Worker, lane: Lane, record: Record, error: BaseException
@@ -467,18 +507,24 @@ class Run:
         attempts = lane.failed(record)
         chance = random.random()  # noqa: S311 - jitter, no secret
         step = next_step(
-            self._settings, record.topic, error, attempts, chance, is_readable=is_readable
+            self.settings, record.topic, error, attempts, chance, is_readable=is_readable
         )
         if isinstance(step, Again):
             self._retried += 1
-            lane.put_off(record)
-            self._tracker.later(lane, record, self._clock.monotonic() + step.wait_ms / 1000)
-            self._arm()
+            self._put_off_for(lane, record, step.wait_ms)
         elif isinstance(step, SendOn):
             await self._send_on(worker, lane, record, error, attempts, step)
         else:
             lane.leave(record)
-            self.fail(_noted(error, record))
+            self.fail(noted(error, record))
+
+    def _put_off_for(self, lane: Lane, record: Record, wait_ms: float) -> None:
+        if lane.is_lost:
+            lane.leave(record)
+            return
+        lane.put_off(record)
+        self._tracker.later(lane, record, self._clock.monotonic() + wait_ms / 1000)
+        self._arm()
 
     async def _send_on(
         self,
@@ -497,13 +543,16 @@ class Run:
             headers: list[Header] = headers_with(origin, error, self._group_id, attempts, due_ms)
             await self._outlet.send(step.topic, record.value, key=record.key, headers=headers)
         except asyncio.CancelledError:
-            lane.leave(record)
-            if not worker.is_cancelled:
-                raise
+            if worker.is_cancelled:
+                lane.leave(record)
+                return
+            self._put_off_for(lane, record, 0.0)
+            raise
         except Exception as fault:  # noqa: BLE001 - it is told
-            fault.add_note(f"it was to be sent to {step.topic}, as its handler failed: {error!r}")
+            why = f"{type(error).__name__}: {text_of(error)}"
+            fault.add_note(f"it was to be sent to {step.topic}, as its handler failed: {why}")
             lane.leave(record)
-            self.fail(_noted(fault, record))
+            self.fail(noted(fault, record))
         else:
             lane.done(record)
             level = logging.WARNING
@@ -512,9 +561,7 @@ class Run:
             else:
                 self._put_off += 1
                 level = logging.INFO
-            place = (record.topic, record.partition, record.offset)
-            kind = type(error).__name__
-            say(level, "%s[%d] at offset %d goes to %s: %s: %s", *place, step.topic, kind, error)
+            _say_failed(record, error, f"goes to {step.topic}", level)
 
     # Time
 
@@ -538,31 +585,9 @@ class Run:
         self._timer = self._clock.call_later(seconds, self._ripen)
 
 
-def _due_ms(delay_ms: int, record: Record) -> float:
-    """When a record of a retry topic is due; also one that somebody else has put there."""
-    told = failure_of(record)
-    if told is None or told.due_ms is None:
-        return record.timestamp + delay_ms
-    return told.due_ms
-
-
-def _noted(error: BaseException, record: Record) -> BaseException:
-    error.add_note(
-        f"raised by the handler of {record.topic}[{record.partition}] at offset {record.offset}, "
-        "which is not done"
-    )
-    return error
-
-
-async def _until_ended(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Wait for all of these, which were cancelled, also where who waits is cancelled."""
-    cancelled: asyncio.CancelledError | None = None
-    left = {task for task in tasks if not task.done()}
-    while left:
-        try:
-            _, left = await asyncio.wait(left)
-        except asyncio.CancelledError as error:
-            cancelled = error
-            left = {task for task in left if not task.done()}
-    if cancelled is not None:
-        raise cancelled
+def _say_failed(
+    record: Record, error: BaseException, what: str, level: int = logging.WARNING
+) -> None:
+    place = (record.topic, record.partition, record.offset)
+    kind = type(error).__name__
+    say(level, "%s[%d] at offset %d %s: %s: %s", *place, what, kind, text_of(error))

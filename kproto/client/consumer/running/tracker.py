@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from itertools import count
 from typing import Final
 
@@ -48,37 +48,40 @@ class Tracker:
         claim: object,
         place: TopicPartition,
         records: list[Record],
-        due_ms: Callable[[Record], float] | None = None,
+        due_ms: list[float] | None = None,
     ) -> Lane:
-        """Take records of a partition; `due_ms` says when those of a retry topic are due."""
+        """Take records of a partition; of a retry topic with when each is due."""
         lane = self._lanes.get(state)
         if lane is None:
-            lane = self._lanes[state] = self._lane(state, claim, place, due_ms)
-        lane.add(records)
+            lane = self._lanes[state] = self._lane(state, claim, place)
+        lane.add(records, due_ms)
         if due_ms is None:
             self._queue(lane)
         elif not lane.is_timed:
             self.later(lane, None, float("-inf"))  # for `ripe` to look when it is
         return lane
 
-    def _lane(
-        self,
-        state: object,
-        claim: object,
-        place: TopicPartition,
-        due_ms: Callable[[Record], float] | None,
-    ) -> Lane:
+    def _lane(self, state: object, claim: object, place: TopicPartition) -> Lane:
         if self._order == "partition":
-            return InOrderLane(state, claim, place, due_ms)
+            return InOrderLane(state, claim, place)
         by_key = self._order == "key"
-        return AnyLane(state, claim, place, due_ms, by_key=by_key, max_ahead=self._max_ahead)
+        return AnyLane(state, claim, place, by_key=by_key, max_ahead=self._max_ahead)
 
     # Turns
 
     def _queue(self, lane: Lane) -> None:
+        if self._parting and self._has_one_before(lane):
+            return
         if not lane.is_ready and lane.has_work():
             lane.is_ready = True
             self.ready.append(lane)
+
+    def _has_one_before(self, lane: Lane) -> bool:
+        """Whether something is in hand of what was taken before the log became another one."""
+        return any(
+            each.state is lane.state and each is not lane and each.in_hand()
+            for each in self._parting
+        )
 
     def next_lane(self) -> Lane | None:
         """A lane in which something may be handled now; one of several at once stays ready."""
@@ -96,6 +99,9 @@ class Tracker:
         """Somebody has handled what he wanted of it."""
         self._queue(lane)
         self._forget_if_over(lane)
+        behind = self._lanes.get(lane.state)
+        if behind is not None and behind is not lane:
+            self._queue(behind)
 
     def _forget_if_over(self, lane: Lane) -> None:
         if lane in self._parting and not lane.in_hand() and (lane.is_lost or lane.lowest() is None):
@@ -223,8 +229,9 @@ class Tracker:
         return not lane.is_parting and lane.waiting >= limit
 
     def left_undone(self) -> dict[object, int]:
-        """The first offset of each partition that was taken and is not done."""
-        found = {state: self.lowest(state) for state in self._lanes}
+        """The first offset of each partition that is not done; those that go are among them."""
+        states = {*self._lanes, *(lane.state for lane in self._parting)}
+        found = {state: self.lowest(state) for state in states}
         return {state: offset for state, offset in found.items() if offset is not None}
 
 

@@ -290,3 +290,41 @@ async def test_stop_while_partitions_go() -> None:
         await going[0]
         offsets = {place: its[0] for place, its in it.coordinator.offsets.items()}
         assert offsets[P0] == 4
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_what_is_not_done_is_not_passed_by_though_run_ends_as_its_partition_goes(
+    order: Any, is_cancelled: bool
+) -> None:
+    """The last commit of the partition may come when nobody handles its records any more."""
+    over = asyncio.Event()
+
+    async def on_revoked(places: object) -> None:
+        await over.wait()
+
+    async with group(TEN) as it, it.consumer(on_revoked=on_revoked) as consumer:
+        await it.owner.assign([P0])
+        begun, goes_on = asyncio.Event(), asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            if record.offset == 4:
+                begun.set()
+                await goes_on.wait()
+                raise ValueError
+
+        running = asyncio.create_task(consumer.run(handle, order=order, retries=0, max_ahead=3))
+        await begun.wait()
+        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        await it.client.refresh(["t"])
+        if is_cancelled:
+            running.cancel()
+            await asyncio.sleep(0)
+            running.cancel()
+        else:
+            goes_on.set()
+        with pytest.raises(asyncio.CancelledError if is_cancelled else ValueError):
+            await running
+        over.set()
+        await going
+        assert it.coordinator.offsets[P0][0] == 4

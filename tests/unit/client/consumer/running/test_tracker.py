@@ -5,6 +5,7 @@ The oracle beside it has nothing but the records that were taken, and what becam
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any, ClassVar
 
 import pytest
@@ -31,6 +32,17 @@ KEYS = st.sampled_from([None, b"a", b"b", b"c"])
 GAPS = st.integers(1, 3)
 
 
+def _taken_of(lane: Lane) -> Record:
+    if isinstance(lane, InOrderLane):
+        record = next(lane.rest)
+        lane.is_busy = True
+        return record
+    assert isinstance(lane, AnyLane)
+    record = lane.ready.popleft()
+    lane.edge = max(lane.edge, record.offset)
+    return record
+
+
 class State:
     """A partition that is assigned; another one each time."""
 
@@ -50,8 +62,9 @@ class State:
 class Machine(RuleBasedStateMachine):
     order: ClassVar[Order] = "partition"
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(seed=st.integers(0, 2**32), is_ended=st.booleans())
+    def begin(self, seed: int, is_ended: bool) -> None:
+        self.chance = Random(seed) if is_ended else None
         self.tracker = Tracker(self.order, MAX_AHEAD)
         self.states = [State(("t", at), 0) for at in range(PARTITIONS)]
         self.in_hand: list[tuple[State, Lane, Record]] = []
@@ -79,13 +92,7 @@ class Machine(RuleBasedStateMachine):
         if lane is None:
             assert not self.may_begin(), "something could be handled"
             return
-        if isinstance(lane, InOrderLane):
-            record = next(lane.rest)
-            lane.is_busy = True
-        else:
-            assert isinstance(lane, AnyLane)
-            record = lane.ready.popleft()
-            lane.edge = max(lane.edge, record.offset)
+        record = _taken_of(lane)
         state: Any = lane.state
         assert not state.is_paused, "it was paused"
         assert record.offset in self.allowed(state), f"{record} is out of order"
@@ -153,6 +160,48 @@ class Machine(RuleBasedStateMachine):
         assert not self.tracker.is_under_way([state])
         assert self.tracker.lowest(state) is None
 
+    def it_ends(self, chance: Random) -> None:
+        """All partitions are to end, whatever handlers do: so they do, and nothing is done behind
+        what is not, unless a handler was cancelled."""
+        fails = chance.random() < 0.5
+        self.tracker.part_all()
+        cancelled = set()
+        for _ in range(10_000):
+            if self.tracker.is_idle and not self.in_hand:
+                break
+            self.now += 1
+            self.tracker.ripe(self.now, 0)
+            if chance.random() < 0.5:
+                state = chance.choice(self.states)
+                self.tracker.pause(state)
+            lane = self.tracker.next_lane()
+            if lane is not None:
+                record = _taken_of(lane)
+                self.in_hand.append((lane.state, lane, record))  # type: ignore[arg-type]
+            if self.in_hand and chance.random() < 0.6:
+                state, lane, record = self.in_hand.pop(chance.randrange(len(self.in_hand)))
+                what = chance.random()
+                if what < 0.3:
+                    lane.failed(record)
+                    lane.put_off(record)
+                    self.tracker.later(lane, record, self.now + 1)
+                elif what < 0.4 and fails:
+                    lane.leave(record)
+                    cancelled.add(state)
+                else:
+                    lane.done(record)
+                    state.done.add(record.offset)
+                self.tracker.put_back(lane)
+        assert self.tracker.is_idle, "it would wait for drain_timeout_ms"
+        for state in self.states:
+            first = state.first_undone
+            assert self.tracker.lowest(state) == first
+            if first is not None and state not in cancelled:
+                assert all(offset < first for offset in state.done), "it would come again"
+        states = [*self.states, *(state for state, _ in self.going)]
+        undone = {each: each.first_undone for each in states if each.first_undone is not None}
+        assert self.tracker.left_undone() == undone
+
     # What holds
 
     def offsets_in_hand(self, state: State) -> set[int]:
@@ -200,6 +249,9 @@ class Machine(RuleBasedStateMachine):
         """All that is there comes to its end, when nothing fails any more."""
         if not hasattr(self, "states"):
             return
+        if self.chance is not None:
+            self.it_ends(self.chance)
+            return
         for at in range(PARTITIONS):
             self.one_is_paused(at, False)
         for _ in range(10_000):
@@ -220,7 +272,7 @@ class Machine(RuleBasedStateMachine):
 def test_whatever_happens_order_is_kept_and_what_is_done_is_known(order: Order) -> None:
     machine = type("Ordered", (Machine,), {"order": order})
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=25, stateful_step_count=40, deadline=None)
+        machine, settings=settings(max_examples=50, stateful_step_count=40, deadline=None)
     )
 
 

@@ -1,0 +1,30 @@
+"""What is asked of tasks: their end, and whether there is one. Knows no record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+__all__ = ["is_in_task", "until_ended"]
+
+
+def is_in_task() -> bool:
+    """Whether a task runs now: not so where a coroutine is thrown away, as its loop is closed."""
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:  # no loop runs
+        return False
+
+
+async def until_ended(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Wait for all of these, which were cancelled, also where who waits is cancelled."""
+    cancelled: asyncio.CancelledError | None = None
+    left = {task for task in tasks if not task.done()}
+    while left:
+        try:
+            _, left = await asyncio.wait(left)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            left = {task for task in left if not task.done()}
+    if cancelled is not None:
+        raise cancelled
