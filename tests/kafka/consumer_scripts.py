@@ -147,7 +147,7 @@ def a_session_is_over(side: ConsumerSide) -> Iterator[object]:
 
 
 def a_member_gives_up_nothing(side: ConsumerSide) -> Iterator[object]:
-    yield side.enter("a", "t", rebalance_ms=300), side.enter("b", "t")
+    yield side.enter("a", "t", rebalance_ms=2_000), side.enter("b", "t")
     yield side.heartbeat("a")
     deadline = time.monotonic() + 20
     while (heard := side.heartbeat("a")) != "UNKNOWN_MEMBER_ID":
