@@ -35,6 +35,7 @@ SESSION_MS: Final = 1_000
 MAX_SIZE: Final = 4
 
 ROUNDS: Final = 12
+MORE_ROUNDS: Final = 50
 ALL_ROUNDS: Final = 100
 STEPS: Final = 80
 #: Where both differ, and it is not known why: Kafka gives a member what it does not subscribe to,
@@ -248,13 +249,15 @@ def patient_brokers() -> Iterator[Brokers]:
         node.close()
 
 
+def _marks_of(seed: int) -> tuple[pytest.MarkDecorator, ...]:
+    if seed < ROUNDS:
+        return ()
+    return (pytest.mark.exhaustive if seed < MORE_ROUNDS else pytest.mark.thorough,)
+
+
 @pytest.mark.parametrize(
     "seed",
-    [
-        pytest.param(seed, marks=pytest.mark.exhaustive if seed >= ROUNDS else ())
-        for seed in range(ALL_ROUNDS)
-        if seed not in APART
-    ],
+    [pytest.param(seed, marks=_marks_of(seed)) for seed in range(ALL_ROUNDS) if seed not in APART],
 )
 def test_random_members_hear_the_same(patient_brokers: Brokers, seed: int) -> None:
     sides = patient_brokers.sides(f"random-{seed}-{uuid.uuid4().hex[:8]}")

@@ -49,6 +49,7 @@ DELAY_MS: Final = 0
 LEAST_SESSION_MS: Final = 100
 
 ROUNDS: Final = 10
+MORE_ROUNDS: Final = 50
 ALL_ROUNDS: Final = 150
 STEPS: Final = 100
 #: For a request of which nothing is to be seen before it is answered to have come to a real broker.
@@ -346,12 +347,15 @@ class Player:
         self.pair.same(("delete", delete), lambda side: side.delete(delete))
 
 
+def _marks_of(seed: int) -> tuple[pytest.MarkDecorator, ...]:
+    if seed < ROUNDS:
+        return ()
+    return (pytest.mark.exhaustive if seed < MORE_ROUNDS else pytest.mark.thorough,)
+
+
 @pytest.mark.parametrize(
     "seed",
-    [
-        pytest.param(seed, marks=pytest.mark.exhaustive if seed >= ROUNDS else ())
-        for seed in range(ALL_ROUNDS)
-    ],
+    [pytest.param(seed, marks=_marks_of(seed)) for seed in range(ALL_ROUNDS)],
 )
 def test_random_members_hear_the_same(brokers: Brokers, seed: int) -> None:
     chance = random.Random(seed)

@@ -43,8 +43,8 @@ MIXED = Plan(
     "name",
     [
         "harmed",
-        "eager",
         "of the consumer protocol",
+        pytest.param("eager", marks=pytest.mark.thorough),
         pytest.param("harmed on 3.9.2", marks=pytest.mark.thorough),
         pytest.param("of the consumer protocol on 3.9.2", marks=pytest.mark.thorough),
     ],

@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.exhaustive]
 COMMAND = [sys.executable, "-m", "kproto_pipeline.job", "run"]
 
 
+@pytest.mark.thorough
 def test_killed_at_random_moments(embedded: str, tmp_path: Path) -> None:
     result = kill_the_job(embedded, tmp_path, rounds=3, seed=3)
     assert result.rounds == 3

@@ -25,7 +25,10 @@ def test_a_few_records_with_a_member_that_is_killed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("order", ["partition", "key", "none"])
+@pytest.mark.parametrize(
+    "order",
+    ["key", *(pytest.param(it, marks=pytest.mark.thorough) for it in ("partition", "none"))],
+)
 def test_every_record_is_handled_in_its_order_or_is_a_dead_letter(
     order: Any, tmp_path: Path
 ) -> None:
