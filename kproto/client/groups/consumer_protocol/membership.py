@@ -63,6 +63,9 @@ _TURNED_OFF: Final = "UNSUPPORTED_VERSION"
 #: is to be given up, whatever interval it gives: what is not heard of in time counts as lost.
 _BEATS_IN_SESSION: Final = 3
 
+#: What a heartbeat with one of these epochs asks for.
+_ASKED: Final = {JOINS: Asked.JOIN, LEAVES_FOR_A_TIME: Asked.LEAVE}
+
 
 class ConsumerMembership(Machine[Phase, Event]):
     """One member; `name_of` knows topics by their ids, as far as metadata does.
@@ -101,6 +104,8 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._taking: dict[TopicPartition, Uuid] = {}
         self._assigned: Told = frozenset()
         self._unreleased_since: float | None = None
+        self._may_have_instance = False  # a coordinator may have the instance id as this member's
+        self._releases = False  # that is told before it joins
         self._may_be_known = False  # a coordinator may have it as a member
         self._asks_for_id = False  # a heartbeat is out whose answer brings the member id
         self._lost = False
@@ -318,6 +323,11 @@ class ConsumerMembership(Machine[Phase, Event]):
         """
         if not self.beats(now):
             return None
+        if self._releases and self.phase is Phase.JOINING:
+            instance_id = self.settings.instance_id
+            leaving = LeaveByHeartbeat(self.member_id, instance_id, LEAVES_FOR_A_TIME, "", now)
+            request = leaving.request(self.settings.group_id)
+            return Beat(request, Said(frozenset(), None, frozenset()), self._life, now)
         if not self.member_id and version >= FIRST_OWN_ID:
             self.member_id = self._own_id
         says = Said(self._topics, self._regex, told_of(self._held))
@@ -342,13 +352,16 @@ class ConsumerMembership(Machine[Phase, Event]):
             self._asks_for_id = False
             if isinstance(outcome, ConsumerGroupHeartbeatResponse) and not outcome.error_code:
                 self.member_id = outcome.member_id or ""
-        joins = beat.request.member_epoch == JOINS
-        asked = Asked.JOIN if joins else Asked.HEARTBEAT
+        asked = _ASKED.get(beat.request.member_epoch, Asked.HEARTBEAT)
         if isinstance(outcome, ConsumerGroupHeartbeatResponse) and outcome.error_code:
             outcome = self._error(outcome, asked)
         counts = beat.life == self._life and self._beats_now
+        if beat.request.member_epoch == LEAVES_FOR_A_TIME:
+            return self._let_go(outcome, now)
         if isinstance(outcome, KprotoError):
             meaning = meaning_of(asked, outcome)
+            if meaning is not Meaning.UNRELEASED:  # an answer was lost, or said nothing of that
+                self._may_have_instance = True
             if counts:
                 self._not_beaten(meaning, outcome, asked, now)
                 return meaning
@@ -375,6 +388,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         """The coordinator has taken a heartbeat, and counts the session from then on."""
         self._beats.succeeded()
         self._unreleased_since = None
+        self._may_have_instance = True
         assigned = assigned_in(answer)
         self._session.heard(beat.sent_at, calm=self._was_calm(beat, assigned))
         self._known = beat.said
@@ -514,13 +528,31 @@ class ConsumerMembership(Machine[Phase, Event]):
 
     def _wait_for_release(self, error: KprotoError, now: float) -> None:
         """Who had the instance id is gone without a word, and is a member for a session; or is
-        there, and stays."""
-        if self._unreleased_since is None:
+        there, and stays; or it was this member, which lost its epoch and tells so by its id."""
+        if self._may_have_instance and self.member_id:
+            self._may_have_instance = False
+            self._releases = True
+            self._beat_at = now
+        elif self._unreleased_since is None:
             self._unreleased_since = now
             text = "waiting until the session of another instance %s is over: %s"
             self._say(text, self.settings.instance_id, error, level=logging.WARNING)
         elif now - self._unreleased_since > self.settings.session_timeout_ms / 1000:
             self.fail(error, now, leaves=False)
+
+    def _let_go(
+        self, outcome: ConsumerGroupHeartbeatResponse | KprotoError, now: float
+    ) -> Meaning | None:
+        """The coordinator was told that this member has the instance id no more; where another
+        has it, that was refused."""
+        meaning = meaning_of(Asked.LEAVE, outcome) if isinstance(outcome, KprotoError) else None
+        if meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
+            self._beats.failed(now)
+            self._beat_at = self._beats.not_before
+            return meaning
+        self._releases = False
+        self._beat_at = now
+        return None
 
     def _refuse_kind(self, error: KprotoError, now: float) -> None:
         """It cannot be a member of this kind: another look says of which, or it is at its end."""

@@ -499,6 +499,44 @@ def test_an_instance_id_that_is_never_released() -> None:
     assert "instance i is a member yet" in str(walk.its.error)
 
 
+def test_an_instance_id_that_is_its_own_is_released_first() -> None:
+    """It gave up by its own clock before its session was over: it need not wait for that."""
+    walk = Walk(instance_id="i").to(STABLE, T0)
+    walk.now += 11
+    walk.its.tick(walk.now)
+    walk.give_up()
+    walk.prepare()
+    assert walk.refused("UNRELEASED_INSTANCE_ID") is Meaning.UNRELEASED
+    release = walk.beat()
+    its = release.request
+    assert (its.member_id, its.member_epoch, its.instance_id) == (walk.its.member_id, -2, "i")
+    walk.answered(release, -2)
+    assert walk.beaten(6, [T0]).member_epoch == 0
+    assert walk.phase is RECONCILING
+
+
+def test_an_instance_id_is_released_once_where_another_has_it() -> None:
+    walk = Walk(instance_id="i").to(FENCED, T0)
+    walk.give_up()
+    walk.prepare()
+    walk.refused("UNRELEASED_INSTANCE_ID")
+    assert walk.refused("FENCED_INSTANCE_ID") is None
+    while walk.phase is JOINING:
+        assert walk.beat().request.member_epoch == 0
+        walk.refused("UNRELEASED_INSTANCE_ID")
+    assert "instance i is a member yet" in str(walk.its.error)
+
+
+def test_an_instance_id_that_a_lost_answer_gave() -> None:
+    walk = Walk(instance_id="i").to(JOINING)
+    walk.refused(BrokerConnectionError("a test"))
+    walk.refused("UNRELEASED_INSTANCE_ID")
+    assert walk.refused(BrokerConnectionError("a test")) is Meaning.FIND_COORDINATOR
+    assert walk.beat().request.member_epoch == -2
+    walk.beaten(-2)
+    assert walk.beaten(1, [T0]).member_epoch == 0
+
+
 @pytest.mark.parametrize(
     ("name", "is_certain"),
     [
