@@ -141,6 +141,9 @@ class ConsumerMembership(Machine[Phase, Event]):
         """How often it sends heartbeats, by the coordinator."""
         return round(self._interval_s * 1000)
 
+    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
+        return topic_id in (self._held.get(place), self._taking.get(place))
+
     def identity(self, now: float) -> MemberIdentity | None:
         if self.phase not in COMMITTING or self._lost or now >= self.holds_until:
             return None

@@ -474,6 +474,17 @@ def test_what_is_lost_while_it_leaves() -> None:
     assert walk.phase is UNSUBSCRIBED
 
 
+def test_what_it_holds_it_holds_by_the_ids_of_topics() -> None:
+    walk = Walk().to(RECONCILING, T0)
+    assert not walk.its.holds(T0, walk.topics["t"])
+    walk.step()
+    assert walk.its.holds(T0, walk.topics["t"]), "it is being taken on"
+    walk.take_on()
+    assert walk.its.holds(T0, walk.topics["t"])
+    assert not walk.its.holds(T0, walk.topics["u"])
+    assert not walk.its.holds(T1, walk.topics["t"])
+
+
 # Errors that lead to another member, or to none
 
 
