@@ -99,6 +99,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._life = 0  # another one with each time that it joins or loses all
         self._is_prepared = False
         self._topics: frozenset[str] = frozenset()  # to subscribe to
+        self._regex: str | None = None  # and the broker's pattern, beside or in place of them
         self._known: Said | None = None
         self._held: dict[TopicPartition, Uuid] = {}
         self._taking: dict[TopicPartition, Uuid] = {}
@@ -156,7 +157,7 @@ class ConsumerMembership(Machine[Phase, Event]):
     def _wants_other(self, subscription: Subscription, now: float) -> None:
         self._is_prepared = self.phase is not Phase.JOINING and subscription.pattern is None
         if self._is_prepared:
-            self._topics = subscription.topics
+            self._subscribe_to(subscription, subscription.topics)
         if self.phase in (Phase.RECONCILING, Phase.ACKNOWLEDGING, Phase.STABLE):
             self._say("the subscription is now %s", subscription)
             self._beat_at = min(self._beat_at, max(now, self._beats.not_before))
@@ -166,12 +167,18 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._steps.succeeded()
         if self.subscription is step.subscription:
             self._is_prepared = True
+            self._subscribe_to(step.subscription, topics)
             self.matched(topics, now)
+
+    def _subscribe_to(self, subscription: Subscription, topics: frozenset[str]) -> None:
+        remote = subscription.remote
+        self._topics, self._regex = topics, None if remote is None else remote.text
 
     def matched(self, topics: frozenset[str], now: float) -> None:
         """These are the topics that match now."""
         self._topics = topics
-        if self._known is None or self._known.topics != topics:
+        known = self._known
+        if known is None or (known.topics, known.regex) != (topics, self._regex):
             self._beat_at = min(self._beat_at, max(now, self._beats.not_before))
 
     def rejoin(self, reason: str, now: float) -> None:
@@ -309,11 +316,6 @@ class ConsumerMembership(Machine[Phase, Event]):
         if self.phase is Phase.JOINING:
             return self._is_prepared and (bool(self._topics) or bool(self._regex))
         return self.epoch > JOINS and self.phase in BEATING and not self._lost
-
-    @property
-    def _regex(self) -> str | None:
-        remote = None if self.subscription is None else self.subscription.remote
-        return None if remote is None else remote.text
 
     def beats(self, now: float) -> bool:
         """Whether a heartbeat is due."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kproto.client.groups.consumer_protocol.phases import Phase
@@ -15,7 +17,7 @@ from kproto.client.groups.steps import (
     Resolve,
     TakeOn,
 )
-from kproto.client.groups.subscription import Subscription
+from kproto.client.groups.subscription import Subscription, TopicPattern
 from kproto.client.retry import TICK_S
 from kproto.wire.errors import BrokerConnectionError, BrokerResponseError, RequestTimeoutError
 from kproto.wire.uuid import Uuid
@@ -472,6 +474,19 @@ def test_what_is_lost_while_it_leaves() -> None:
     assert walk.give_up() == GiveUp(frozenset([T0]), True, walk.its._until)
     assert walk.step() is None  # no member, who could leave
     assert walk.phase is UNSUBSCRIBED
+
+
+def test_what_it_wanted_is_wanted_until_it_is_known_what_matches() -> None:
+    """Else the coordinator would take all away, and give it back."""
+    walk = Walk(TopicPattern("t.*")).to(STABLE, T0)
+    walk.its.subscribe(Subscription.to(re.compile("t|u")), walk.now)
+    request = walk.beaten(5)
+    assert request.subscribed_topic_names is None
+    assert request.subscribed_topic_regex is None
+    walk.prepare("t", "u")
+    request = walk.beaten(5)
+    assert request.subscribed_topic_names == ["t", "u"]
+    assert request.subscribed_topic_regex == ""
 
 
 def test_what_it_holds_it_holds_by_the_ids_of_topics() -> None:
