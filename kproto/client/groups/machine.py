@@ -103,7 +103,7 @@ class Machine(ABC, Generic[_Phase, _Event]):
             self.error = error
             self._say("not by this protocol: %s", error)
         else:
-            self.error = explained(error, self.settings)
+            self.error = explained(error, self.settings, self.subscription)
             self._say("the member is at its end: %s", self.error, level=logging.WARNING)
 
     # What each kind does
