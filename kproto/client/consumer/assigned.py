@@ -78,6 +78,8 @@ class Assigned:
         #: Whether a topic that was made anew is read at once; else it must be assigned first, as
         #: brokers that assign by ids may give it to others.
         self.begins_anew: Callable[[], bool] = lambda: True
+        #: Whether a partition is assigned by that id of its topic.
+        self.holds: Callable[[TopicPartition, Uuid], bool] = lambda place, topic_id: False
         #: The topic of a partition was made anew: what is known of its commits is of another one.
         self.on_anew: Callable[[TopicPartition], None] = lambda place: None
 
@@ -117,21 +119,24 @@ class Assigned:
                 continue
             self._known[name] = info
             if info.is_another_than(before):
-                self._begin_anew(name)
+                self._begin_anew(name, info.topic_id)
             elif before is not None and before.partitions.keys() != info.partitions.keys():
                 self.on_new_partitions()
             for place, state in self.states.items():
                 if place[0] == name and state.topic_id == ZERO_UUID:
                     state.topic_id = info.topic_id
 
-    def _begin_anew(self, name: str) -> None:
+    def _begin_anew(self, name: str, topic_id: Uuid) -> None:
         begins = self.begins_anew()
         logger.warning("topic %s was made anew; it is read from its start", name)
         for place in [place for place in self.states if place[0] == name]:
             self.on_anew(place)
             state = self._replace(place, object())
             if not begins:
-                self._other.add(place)
+                if self.holds(place, topic_id):  # a broker that lagged told of the one before
+                    self._other.discard(place)
+                else:
+                    self._other.add(place)
                 continue
             state.is_anew = True
             if self._start not in ("earliest", "none"):

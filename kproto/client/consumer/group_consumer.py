@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from ...wire.checks import check_whole_number
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
+from ...wire.uuid import Uuid
 from ..cluster.metadata import TopicPartition, named
 from ..cluster.view import ClusterView
 from ..groups.settings import GroupSettings
@@ -75,6 +76,7 @@ class Member(Protocol):
     def rejoin(self, reason: str) -> None: ...
     def topics_changed(self) -> None: ...
     def asked(self) -> None: ...
+    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool: ...
     def commit_refused(self, error: BrokerResponseError, identity: Any) -> None: ...
 
 
@@ -161,6 +163,7 @@ class GroupConsumer(RunningReader):
             assigned.on_new_partitions = self._member.topics_changed
             assigned.identity = self._asks_as
             assigned.begins_anew = lambda: self._asks_as() is None
+            assigned.holds = self._member.holds
             assigned.on_refused = self._member.commit_refused
         self._committer = Committer(
             view, settings.group_id, self._committing, self._ownership.claim_on, self._member

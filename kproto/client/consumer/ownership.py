@@ -89,6 +89,7 @@ class Ownership:
         self._leaving: dict[TopicPartition, AssignedPartition] = {}
         self._lost: set[TopicPartition] = set()  # of those that leave: not committed any more
         self._told: set[TopicPartition] = set()  # of those, too: on_revoked was
+        self._cut_short: set[TopicPartition] = set()  # lost, and that word was cancelled
         self._caller: asyncio.Task[object] | None = None  # runs a callback
         self._is_over = False
 
@@ -123,20 +124,30 @@ class Ownership:
         self._forget_left(gone)
 
     async def lose(self, places: Collection[TopicPartition]) -> None:
-        """These are others' already: nothing of them is handed out or committed any more."""
+        """These are others' already: nothing of them is handed out or committed any more.
+
+        Cancelled, the user is told again before the next word, as what he did was cut short.
+        """
         gone = self._assigned.remove(places)
         gone |= {place: state for place, state in self._leaving.items() if place in places}
         untold = [place for place in gone if place not in self._told]
         self._abandon(gone)
         self._forget_left(gone)
+        self._cut_short.update(untold)
         async with self._in_turn:
-            await self._call("on_lost", untold)
+            await self._tell_lost()
+
+    async def _tell_lost(self) -> None:
+        untold = frozenset(self._cut_short)
+        await self._call("on_lost", untold)
+        self._cut_short -= untold
 
     async def assign(self, places: Collection[TopicPartition]) -> None:
         """Read these, too, once the user has been told of them."""
         async with self._in_turn:
             if self._is_over:
                 return
+            await self._tell_lost()
             new = [place for place in places if place not in self._assigned.states]
             self._hurry(self._assigned.add(new))
             try:
@@ -231,6 +242,7 @@ class Ownership:
             )
             return
         try:
+            await self._tell_lost()
             await self._give_up(gone, until)
         finally:
             self._in_turn.release()

@@ -14,6 +14,7 @@ from typing import Final
 
 from ...clock import Timer
 from ...wire.errors import BrokerResponseError, KprotoError
+from ...wire.uuid import Uuid
 from ..cluster.metadata import TopicPartition
 from ..cluster.view import ClusterView
 from ..observing.lines import say
@@ -116,6 +117,10 @@ class GroupMember:
     def asked(self) -> None:
         """Somebody asks for records: a member that leaves as its user was too slow comes back."""
         self._member.asked()
+
+    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
+        """Whether a partition is assigned by that id of its topic."""
+        return self._member.holds(place, topic_id)
 
     def commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
         """An OffsetCommit of `identity` was answered so."""

@@ -13,6 +13,7 @@ from typing import Final
 from ...wire.errors import BrokerResponseError, KprotoError
 from ..retry import Remedy, remedy_of
 from .settings import GroupSettings
+from .subscription import Subscription
 
 __all__ = ["EVERYWHERE", "Asked", "Meaning", "explained", "meaning_in", "meaning_of"]
 
@@ -94,6 +95,7 @@ _WORDS: Final[dict[str, str]] = {
     "one, which has {assignors}; or it is no group of consumers",
     "INVALID_REGULAR_EXPRESSION": "a TopicPattern is RE2, which the broker reads; "
     "re.compile makes a pattern that is matched here",
+    "TOPIC_AUTHORIZATION_FAILED": "the principal needs READ on all that is subscribed to: {wanted}",
     "UNRELEASED_INSTANCE_ID": "instance {instance} is a member yet, and was for longer than "
     "session_timeout_ms of {session}; give each member an instance id of its own",
     "UNSUPPORTED_ASSIGNOR": "the broker has no assignor {server_assignor!r} "
@@ -125,8 +127,10 @@ def meaning_in(table: Mapping[str, Meaning], error: KprotoError) -> Meaning:
     return Meaning.FIND_COORDINATOR  # a broker that is silent or gone may coordinate no more
 
 
-def explained(error: KprotoError, settings: GroupSettings) -> KprotoError:
-    """The same error, and what it means to who set the member up so."""
+def explained(
+    error: KprotoError, settings: GroupSettings, wanted: Subscription | None
+) -> KprotoError:
+    """The same error, and what it means to who set the member up so, and subscribed to that."""
     if not isinstance(error, BrokerResponseError) or error.name not in _WORDS:
         return error
     words = _WORDS[error.name].format(
@@ -134,6 +138,7 @@ def explained(error: KprotoError, settings: GroupSettings) -> KprotoError:
         instance=settings.instance_id,
         session=settings.session_timeout_ms,
         server_assignor=settings.server_assignor,
+        wanted=wanted,
     )
     detail = f"{error.detail}: {words}"
     return BrokerResponseError(error.code, error.name, detail, retriable=error.retriable)

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ...wire.errors import BrokerResponseError, KprotoError
+from ...wire.uuid import Uuid
 from ..cluster.metadata import TopicPartition
 from .group_errors import Meaning, explained
 from .group_kinds import OtherKindError
@@ -102,7 +103,7 @@ class Machine(ABC, Generic[_Phase, _Event]):
             self.error = error
             self._say("not by this protocol: %s", error)
         else:
-            self.error = explained(error, self.settings)
+            self.error = explained(error, self.settings, self.subscription)
             self._say("the member is at its end: %s", self.error, level=logging.WARNING)
 
     # What each kind does
@@ -131,6 +132,10 @@ class Machine(ABC, Generic[_Phase, _Event]):
     @abstractmethod
     def holds_until(self) -> float:
         """When its session may be over, unless a heartbeat comes through before."""
+
+    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
+        """Whether a partition is assigned by that id of its topic: not where names are assigned."""
+        return False
 
     @abstractmethod
     def identity(self, now: float) -> MemberIdentity | None:

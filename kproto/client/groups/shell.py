@@ -18,6 +18,7 @@ from ...clock import Timer
 from ...messages.base import Response
 from ...messages.describe_groups_request import DescribeGroupsRequest
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
+from ...wire.uuid import Uuid
 from ..cluster.metadata import TopicPartition, named
 from ..cluster.view import ClusterView
 from ..connections.broker_connection import BrokerConnection
@@ -168,6 +169,10 @@ class Shell(ABC, Generic[M]):
         if self._membership.waits_to_be_asked:
             self._membership.asked(self._clock.monotonic())
             self._changed.set()
+
+    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
+        """Whether a partition is assigned by that id of its topic."""
+        return self._membership.holds(place, topic_id)
 
     def commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
         """An OffsetCommit of `identity` was answered so."""

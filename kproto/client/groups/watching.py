@@ -38,10 +38,13 @@ class Watch:
         self._seen: dict[str, TopicInfo] = {}
         self._subscription = Subscription()
         self._joined: frozenset[str] = frozenset()
+        #: What matches the pattern by now, what is forgotten just now included.
+        self.matching: frozenset[str] = frozenset()
 
     def joined(self, subscription: Subscription, topics: frozenset[str]) -> None:
         """The member asked for these topics; it does not lead, as far as it knows."""
         self._subscription, self._joined = subscription, topics
+        self.matching = topics
         self.follow()
 
     def follow(self) -> None:
@@ -106,7 +109,12 @@ class Watch:
             return None
         return f"topic {topic} has {count} partitions, and had {before}"
 
+    def is_of(self, subscription: Subscription) -> bool:
+        """Whether the member has joined by that subscription."""
+        return self._subscription == subscription
+
     def _matching(self, topics: frozenset[str]) -> str | None:
+        self.matching = topics
         if topics == self._joined:
             return None
         came, went = sorted(topics - self._joined), sorted(self._joined - topics)

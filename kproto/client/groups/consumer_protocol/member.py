@@ -42,8 +42,10 @@ class ConsumerMember(Shell[ConsumerMembership]):
         subscription = self._membership.subscription
         if subscription is None or subscription.pattern is None:
             return
+        if not self._watch.is_of(subscription):
+            return  # what matches that is asked for next
         self._say("%s", change)
-        topics = subscription.among(self._view.cluster.topics.values())
+        topics = self._watch.matching
         self._watch.joined(subscription, topics)
         self._membership.matched(topics, now)
 

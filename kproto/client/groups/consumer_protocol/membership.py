@@ -63,6 +63,9 @@ _TURNED_OFF: Final = "UNSUPPORTED_VERSION"
 #: is to be given up, whatever interval it gives: what is not heard of in time counts as lost.
 _BEATS_IN_SESSION: Final = 3
 
+#: What a heartbeat with one of these epochs asks for.
+_ASKED: Final = {JOINS: Asked.JOIN, LEAVES_FOR_A_TIME: Asked.LEAVE}
+
 
 class ConsumerMembership(Machine[Phase, Event]):
     """One member; `name_of` knows topics by their ids, as far as metadata does.
@@ -96,11 +99,14 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._life = 0  # another one with each time that it joins or loses all
         self._is_prepared = False
         self._topics: frozenset[str] = frozenset()  # to subscribe to
+        self._regex: str | None = None  # and the broker's pattern, beside or in place of them
         self._known: Said | None = None
         self._held: dict[TopicPartition, Uuid] = {}
         self._taking: dict[TopicPartition, Uuid] = {}
         self._assigned: Told = frozenset()
         self._unreleased_since: float | None = None
+        self._may_have_instance = False  # a coordinator may have the instance id as this member's
+        self._releases = False  # that is told before it joins
         self._may_be_known = False  # a coordinator may have it as a member
         self._asks_for_id = False  # a heartbeat is out whose answer brings the member id
         self._lost = False
@@ -136,6 +142,9 @@ class ConsumerMembership(Machine[Phase, Event]):
         """How often it sends heartbeats, by the coordinator."""
         return round(self._interval_s * 1000)
 
+    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
+        return topic_id in (self._held.get(place), self._taking.get(place))
+
     def identity(self, now: float) -> MemberIdentity | None:
         if self.phase not in COMMITTING or self._lost or now >= self.holds_until:
             return None
@@ -148,7 +157,7 @@ class ConsumerMembership(Machine[Phase, Event]):
     def _wants_other(self, subscription: Subscription, now: float) -> None:
         self._is_prepared = self.phase is not Phase.JOINING and subscription.pattern is None
         if self._is_prepared:
-            self._topics = subscription.topics
+            self._subscribe_to(subscription, subscription.topics)
         if self.phase in (Phase.RECONCILING, Phase.ACKNOWLEDGING, Phase.STABLE):
             self._say("the subscription is now %s", subscription)
             self._beat_at = min(self._beat_at, max(now, self._beats.not_before))
@@ -158,12 +167,18 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._steps.succeeded()
         if self.subscription is step.subscription:
             self._is_prepared = True
+            self._subscribe_to(step.subscription, topics)
             self.matched(topics, now)
+
+    def _subscribe_to(self, subscription: Subscription, topics: frozenset[str]) -> None:
+        remote = subscription.remote
+        self._topics, self._regex = topics, None if remote is None else remote.text
 
     def matched(self, topics: frozenset[str], now: float) -> None:
         """These are the topics that match now."""
         self._topics = topics
-        if self._known is None or self._known.topics != topics:
+        known = self._known
+        if known is None or (known.topics, known.regex) != (topics, self._regex):
             self._beat_at = min(self._beat_at, max(now, self._beats.not_before))
 
     def rejoin(self, reason: str, now: float) -> None:
@@ -302,11 +317,6 @@ class ConsumerMembership(Machine[Phase, Event]):
             return self._is_prepared and (bool(self._topics) or bool(self._regex))
         return self.epoch > JOINS and self.phase in BEATING and not self._lost
 
-    @property
-    def _regex(self) -> str | None:
-        remote = None if self.subscription is None else self.subscription.remote
-        return None if remote is None else remote.text
-
     def beats(self, now: float) -> bool:
         """Whether a heartbeat is due."""
         return self._beats_now and now >= self._beat_at
@@ -318,6 +328,11 @@ class ConsumerMembership(Machine[Phase, Event]):
         """
         if not self.beats(now):
             return None
+        if self._releases and self.phase is Phase.JOINING:
+            instance_id = self.settings.instance_id
+            leaving = LeaveByHeartbeat(self.member_id, instance_id, LEAVES_FOR_A_TIME, "", now)
+            request = leaving.request(self.settings.group_id)
+            return Beat(request, Said(frozenset(), None, frozenset()), self._life, now)
         if not self.member_id and version >= FIRST_OWN_ID:
             self.member_id = self._own_id
         says = Said(self._topics, self._regex, told_of(self._held))
@@ -342,13 +357,16 @@ class ConsumerMembership(Machine[Phase, Event]):
             self._asks_for_id = False
             if isinstance(outcome, ConsumerGroupHeartbeatResponse) and not outcome.error_code:
                 self.member_id = outcome.member_id or ""
-        joins = beat.request.member_epoch == JOINS
-        asked = Asked.JOIN if joins else Asked.HEARTBEAT
+        asked = _ASKED.get(beat.request.member_epoch, Asked.HEARTBEAT)
         if isinstance(outcome, ConsumerGroupHeartbeatResponse) and outcome.error_code:
             outcome = self._error(outcome, asked)
         counts = beat.life == self._life and self._beats_now
+        if beat.request.member_epoch == LEAVES_FOR_A_TIME:
+            return self._let_go(outcome, now)
         if isinstance(outcome, KprotoError):
             meaning = meaning_of(asked, outcome)
+            if meaning is not Meaning.UNRELEASED:  # an answer was lost, or said nothing of that
+                self._may_have_instance = True
             if counts:
                 self._not_beaten(meaning, outcome, asked, now)
                 return meaning
@@ -375,6 +393,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         """The coordinator has taken a heartbeat, and counts the session from then on."""
         self._beats.succeeded()
         self._unreleased_since = None
+        self._may_have_instance = True
         assigned = assigned_in(answer)
         self._session.heard(beat.sent_at, calm=self._was_calm(beat, assigned))
         self._known = beat.said
@@ -514,13 +533,31 @@ class ConsumerMembership(Machine[Phase, Event]):
 
     def _wait_for_release(self, error: KprotoError, now: float) -> None:
         """Who had the instance id is gone without a word, and is a member for a session; or is
-        there, and stays."""
-        if self._unreleased_since is None:
+        there, and stays; or it was this member, which lost its epoch and tells so by its id."""
+        if self._may_have_instance and self.member_id:
+            self._may_have_instance = False
+            self._releases = True
+            self._beat_at = now
+        elif self._unreleased_since is None:
             self._unreleased_since = now
             text = "waiting until the session of another instance %s is over: %s"
             self._say(text, self.settings.instance_id, error, level=logging.WARNING)
         elif now - self._unreleased_since > self.settings.session_timeout_ms / 1000:
             self.fail(error, now, leaves=False)
+
+    def _let_go(
+        self, outcome: ConsumerGroupHeartbeatResponse | KprotoError, now: float
+    ) -> Meaning | None:
+        """The coordinator was told that this member has the instance id no more; where another
+        has it, that was refused."""
+        meaning = meaning_of(Asked.LEAVE, outcome) if isinstance(outcome, KprotoError) else None
+        if meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
+            self._beats.failed(now)
+            self._beat_at = self._beats.not_before
+            return meaning
+        self._releases = False
+        self._beat_at = now
+        return None
 
     def _refuse_kind(self, error: KprotoError, now: float) -> None:
         """It cannot be a member of this kind: another look says of which, or it is at its end."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from kproto import Client
+from kproto.client.cluster.metadata import TopicPartition
 from kproto.client.cluster.view import ClusterView
 from kproto.client.consumer.committed import Identity
 from kproto.client.consumer.group_consumer import GroupConsumer
@@ -18,6 +19,7 @@ from kproto.client.groups.subscription import Subscription
 from kproto.client.settings import ClientSettings
 from kproto.clock import SYSTEM_CLOCK, Clock
 from kproto.wire.errors import BrokerResponseError
+from kproto.wire.uuid import Uuid
 from tests.unit.client.scripted_broker import ScriptedBroker, quick
 from tests.unit.client.scripted_coordinator import ScriptedCoordinator
 from tests.unit.client.scripted_log import ScriptedLog, batch
@@ -50,6 +52,7 @@ class Played:
         self.refused: list[tuple[str, Identity]] = []
         self.asks = 0
         self.closes: asyncio.Event | None = None
+        self.held: set[tuple[TopicPartition, Uuid]] = set()  # by ids, as in the consumer protocol
 
     def start(self) -> None:
         self.told.append("start")
@@ -76,6 +79,9 @@ class Played:
 
     def asked(self) -> None:
         self.asks += 1
+
+    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
+        return (place, topic_id) in self.held
 
     def commit_refused(self, error: BrokerResponseError, identity: Identity) -> None:
         self.refused.append((error.name, identity))

@@ -184,6 +184,32 @@ async def test_a_revocation_that_was_cut_short_is_made_whole(comes: str) -> None
         assert (await coming).offset == 3
 
 
+@pytest.mark.parametrize("next_is", ["on_assigned", "the end"])
+async def test_who_was_cut_short_at_a_loss_is_told_of_it_again(next_is: str) -> None:
+    """As by unsubscribing in the midst of it; before the partition comes again, or at the end."""
+    told = Told()
+    async with group(THREE) as it:
+        async with it.consumer(**told.callbacks()):
+            await it.owner.assign([P0])
+            begun = asyncio.Event()
+
+            async def work(name: str) -> None:
+                begun.set()
+                await asyncio.Event().wait()
+
+            told.do = work
+            losing = asyncio.create_task(it.owner.lose([P0]))
+            await begun.wait()
+            losing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await losing
+            told.do = None
+            if next_is == "on_assigned":
+                await it.owner.assign([P0])
+        again = [("on_assigned", [P0]), ("on_revoked", [P0])] if next_is == "on_assigned" else []
+        assert told.lines[1:] == [("on_lost", [P0]), ("on_lost", [P0]), *again]
+
+
 async def test_what_a_callback_raises_is_raised_to_who_asks() -> None:
     def on_assigned(places: object) -> None:
         raise ZeroDivisionError("mine")

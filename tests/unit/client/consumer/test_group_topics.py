@@ -227,6 +227,24 @@ async def test_a_topic_made_anew_is_read_once_it_is_assigned() -> None:
             assert await take(records, 2) == [(0, 0), (0, 1)]
 
 
+async def test_a_broker_that_lags_behind_a_topic_made_anew_does_not_end_the_reading() -> None:
+    """It tells of the topic that was; that of the assigned id goes on when it is heard of again."""
+    async with group(TEN) as it:
+        ids = Ids(it, B)
+        await it.client.refresh(["t"])
+        async with it.consumer(auto_commit=False) as consumer:
+            it.member.identity = MemberIdentity("g", "m", 7, None, has_epoch=True)
+            it.member.held = {(P0, B)}
+            await it.owner.assign([P0])
+            records = aiter(consumer)
+            await take(records, len(TEN))
+            await consumer.commit()
+            await ids.change(A)
+            await quiet(records)
+            await ids.change(B)
+            assert await take(records, 1) == [(0, len(TEN) - 1)]  # which was in hand then
+
+
 async def test_a_topic_made_anew_is_noticed_before_the_last_commit() -> None:
     """Metadata that came since nobody asked for records counts, too."""
     async with group(TEN) as it:

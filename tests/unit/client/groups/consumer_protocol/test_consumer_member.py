@@ -245,6 +245,19 @@ async def test_a_compiled_pattern_is_watched() -> None:
         await its.until(lambda: its.beats[-1].subscribed_topic_names == ["new", "t"])
 
 
+async def test_a_topic_that_is_forgotten_just_now_stays_subscribed_to() -> None:
+    """As when its leader has moved, while another topic that matches is heard of."""
+    async with a_setting() as its:
+        its.make(Subscription.to(re.compile("t|new")))
+        await its.joined()
+        its.broker.topics["new"] = 1
+        its.client.cluster.forget(["t"])
+        await its.client.refresh(["new"])
+        its.member.topics_changed()
+        await its.until(lambda: its.beats[-1].subscribed_topic_names not in (None, ["t"]))
+        assert its.beats[-1].subscribed_topic_names == ["new", "t"]
+
+
 async def test_leaving_has_an_end() -> None:
     async with a_setting() as its:
         await its.joined()

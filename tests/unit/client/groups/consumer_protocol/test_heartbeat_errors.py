@@ -85,7 +85,7 @@ def test_what_is_no_answer(lost: KprotoError, meaning: Meaning) -> None:
         ("GROUP_MAX_SIZE_REACHED", "group.consumer.max.size"),
         ("INVALID_REGULAR_EXPRESSION", "RE2"),
         ("INVALID_REQUEST", "why"),
-        ("TOPIC_AUTHORIZATION_FAILED", "why"),
+        ("TOPIC_AUTHORIZATION_FAILED", "READ on all that is subscribed to: t"),
         ("UNSUPPORTED_ASSIGNOR", "no assignor 'best' (group.consumer.assignors)"),
     ],
 )

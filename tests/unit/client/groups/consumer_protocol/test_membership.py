@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kproto.client.groups.consumer_protocol.phases import Phase
@@ -15,7 +17,7 @@ from kproto.client.groups.steps import (
     Resolve,
     TakeOn,
 )
-from kproto.client.groups.subscription import Subscription
+from kproto.client.groups.subscription import Subscription, TopicPattern
 from kproto.client.retry import TICK_S
 from kproto.wire.errors import BrokerConnectionError, BrokerResponseError, RequestTimeoutError
 from kproto.wire.uuid import Uuid
@@ -474,6 +476,30 @@ def test_what_is_lost_while_it_leaves() -> None:
     assert walk.phase is UNSUBSCRIBED
 
 
+def test_what_it_wanted_is_wanted_until_it_is_known_what_matches() -> None:
+    """Else the coordinator would take all away, and give it back."""
+    walk = Walk(TopicPattern("t.*")).to(STABLE, T0)
+    walk.its.subscribe(Subscription.to(re.compile("t|u")), walk.now)
+    request = walk.beaten(5)
+    assert request.subscribed_topic_names is None
+    assert request.subscribed_topic_regex is None
+    walk.prepare("t", "u")
+    request = walk.beaten(5)
+    assert request.subscribed_topic_names == ["t", "u"]
+    assert request.subscribed_topic_regex == ""
+
+
+def test_what_it_holds_it_holds_by_the_ids_of_topics() -> None:
+    walk = Walk().to(RECONCILING, T0)
+    assert not walk.its.holds(T0, walk.topics["t"])
+    walk.step()
+    assert walk.its.holds(T0, walk.topics["t"]), "it is being taken on"
+    walk.take_on()
+    assert walk.its.holds(T0, walk.topics["t"])
+    assert not walk.its.holds(T0, walk.topics["u"])
+    assert not walk.its.holds(T1, walk.topics["t"])
+
+
 # Errors that lead to another member, or to none
 
 
@@ -497,6 +523,44 @@ def test_an_instance_id_that_is_never_released() -> None:
     assert walk.step() is None  # who has it is not told to go
     assert walk.phase is FATAL
     assert "instance i is a member yet" in str(walk.its.error)
+
+
+def test_an_instance_id_that_is_its_own_is_released_first() -> None:
+    """It gave up by its own clock before its session was over: it need not wait for that."""
+    walk = Walk(instance_id="i").to(STABLE, T0)
+    walk.now += 11
+    walk.its.tick(walk.now)
+    walk.give_up()
+    walk.prepare()
+    assert walk.refused("UNRELEASED_INSTANCE_ID") is Meaning.UNRELEASED
+    release = walk.beat()
+    its = release.request
+    assert (its.member_id, its.member_epoch, its.instance_id) == (walk.its.member_id, -2, "i")
+    walk.answered(release, -2)
+    assert walk.beaten(6, [T0]).member_epoch == 0
+    assert walk.phase is RECONCILING
+
+
+def test_an_instance_id_is_released_once_where_another_has_it() -> None:
+    walk = Walk(instance_id="i").to(FENCED, T0)
+    walk.give_up()
+    walk.prepare()
+    walk.refused("UNRELEASED_INSTANCE_ID")
+    assert walk.refused("FENCED_INSTANCE_ID") is None
+    while walk.phase is JOINING:
+        assert walk.beat().request.member_epoch == 0
+        walk.refused("UNRELEASED_INSTANCE_ID")
+    assert "instance i is a member yet" in str(walk.its.error)
+
+
+def test_an_instance_id_that_a_lost_answer_gave() -> None:
+    walk = Walk(instance_id="i").to(JOINING)
+    walk.refused(BrokerConnectionError("a test"))
+    walk.refused("UNRELEASED_INSTANCE_ID")
+    assert walk.refused(BrokerConnectionError("a test")) is Meaning.FIND_COORDINATOR
+    assert walk.beat().request.member_epoch == -2
+    walk.beaten(-2)
+    assert walk.beaten(1, [T0]).member_epoch == 0
 
 
 @pytest.mark.parametrize(
