@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from enum import IntEnum
 
 import pytest
 
 import kproto
-from kproto.messages import CreateAclsRequest, DeleteAclsRequest
+from kproto.messages import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 from kproto.messages.create_acls_request import AclCreation
 from kproto.messages.delete_acls_request import DeleteAclsFilter
 from tools.kafka import VERSIONS
@@ -22,6 +23,9 @@ __all__ = ["Operation", "allow", "sasl_of", "secured", "take_away"]
 _TOPIC = 2
 _LITERAL = 3
 _ALLOW = 3
+_ANY = 1
+
+_PATIENCE_S = 30.0
 
 
 class Operation(IntEnum):
@@ -63,7 +67,7 @@ def sasl_of(
 async def allow(
     admin: kproto.Client, topic: str, *operations: Operation, user: str = "alice"
 ) -> None:
-    """Give a user rights to a topic."""
+    """Give a user rights to a topic, and wait until each broker has heard of them."""
     creations = [
         AclCreation(
             resource_type=_TOPIC,
@@ -78,6 +82,23 @@ async def allow(
     ]
     answer = await admin.request(CreateAclsRequest(creations=creations))
     assert [result.error_code for result in answer.results] == [0] * len(creations)
+    wanted = DescribeAclsRequest(
+        resource_type_filter=_TOPIC,
+        resource_name_filter=topic,
+        pattern_type_filter=_LITERAL,
+        principal_filter=f"User:{user}",
+        host_filter="*",
+        operation=_ANY,
+        permission_type=_ALLOW,
+    )
+    async with asyncio.timeout(_PATIENCE_S):
+        for broker in admin.cluster.brokers:
+            while True:
+                told = await admin.request(wanted, broker=broker)
+                known = {acl.operation for each in told.resources for acl in each.acls}
+                if known.issuperset(operations):
+                    break
+                await asyncio.sleep(0.02)
 
 
 async def take_away(
