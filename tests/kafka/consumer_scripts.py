@@ -20,7 +20,7 @@ from .consumer_sides import ConsumerSide
 from .group_scripts import joined
 from .group_sides import PATIENCE_S
 
-__all__ = ["NEW_SCRIPTS", "SCRIPTS", "ConsumerScript"]
+__all__ = ["NEW_SCRIPTS", "OF_CLASSIC_MEMBERS", "SCRIPTS", "ConsumerScript"]
 
 ConsumerScript: TypeAlias = Callable[[ConsumerSide], Iterator[object]]
 
@@ -295,6 +295,13 @@ def the_broker_gives_the_id(side: ConsumerSide) -> Iterator[object]:
     yield side.heartbeat("a", -1, version=0, member_id=heard[0])[1:]
 
 
+#: Their ids are drawn by the broker.
+OF_CLASSIC_MEMBERS: Final[tuple[ConsumerScript, ...]] = (
+    a_classic_group_is_converted,
+    a_classic_member_joins,
+    a_static_member_changes_its_protocol,
+    empty_groups_are_replaced,
+)
 #: As every release does it that has the protocol.
 SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
     members_that_do_not_say_what_they_hold,
@@ -316,8 +323,5 @@ NEW_SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
     commits_of_before,
     expressions,
     an_expression_of_several,
-    a_classic_group_is_converted,
-    a_classic_member_joins,
-    a_static_member_changes_its_protocol,
-    empty_groups_are_replaced,
+    *OF_CLASSIC_MEMBERS,
 )
