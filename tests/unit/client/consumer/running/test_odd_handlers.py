@@ -150,7 +150,9 @@ async def test_who_cancels_all_tasks_makes_no_dead_letters(order: Any) -> None:
                 await asyncio.Event().wait()
 
             running = asyncio.create_task(
-                consumer.run(handle, order=order, retries=0, dead_letter_topic=DEAD)
+                consumer.run(
+                    handle, order=order, retries=0, dead_letter_topic=DEAD, drain_timeout_ms=200
+                )
             )
             await begun.wait()
             for each in [*tasks, running]:

@@ -448,7 +448,16 @@ async def in_a_group(play: Callable[[Setting], Awaitable[None]], protocol: str) 
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["auto", "consumer"])
 @pytest.mark.parametrize("ends", ["close", "leave"])
-def test_a_member_may_be_ended_at_any_turn_of_the_loop(ends: str, protocol: str) -> None:
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(range(0, 100, 12), id="some"),
+        pytest.param(range(0, 100, 4), id="all", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_member_may_be_ended_at_any_turn_of_the_loop(
+    ends: str, protocol: str, steps: range
+) -> None:
     async def scene(turns: int) -> None:
         async def play(its: Setting) -> None:
             its.member.start()
@@ -462,7 +471,7 @@ def test_a_member_may_be_ended_at_any_turn_of_the_loop(ends: str, protocol: str)
 
         await in_a_group(play, protocol)
 
-    for turns in range(0, 100, 4):
+    for turns in steps:
 
         async def run(cancel: CancelAt, turns: int = turns) -> None:
             await scene(turns)  # it is ended by itself, and looked at as after a cancellation
