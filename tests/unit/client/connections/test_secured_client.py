@@ -123,9 +123,9 @@ async def test_several_addresses_that_all_refuse() -> None:
 
 @pytest.mark.parametrize("way", ["enter", "produce", "consume", "topic", "offsets"])
 async def test_an_address_that_is_away_beside_one_that_refuses(way: str) -> None:
-    async with SecuredBroker(mechanisms=("PLAIN",)) as gone:
-        pass
     async with SecuredBroker({"t": 1}, mechanisms=("PLAIN",)) as broker:
+        async with SecuredBroker(mechanisms=("PLAIN",)) as gone:
+            pass
         servers = f"{gone.bootstrap},{broker.bootstrap}"
         settings = quick(topic_timeout_ms=60_000, delivery_timeout_ms=60_000)
         client = Client(servers, settings, sasl=Plain(USER, "wrong"))
