@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Final
 
 from ...wire.errors import BrokerResponseError
 from ..lines import one_line
@@ -46,7 +45,9 @@ class Group(Watched):
     It raises where that cannot be written; then it has not happened, and who asked for it hears so.
     """
 
-    type: Final = "classic"
+    @property
+    def type(self) -> str:
+        return "classic"
 
     def __init__(
         self,

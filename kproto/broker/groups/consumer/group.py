@@ -81,8 +81,13 @@ class _Due(NamedTuple):
 class ConsumerGroup:
     """A new one is empty. `written` are records that go before all others, of what it replaces."""
 
-    type: Final = "consumer"
-    protocol_type: Final = CONSUMER_PROTOCOL_TYPE
+    @property
+    def type(self) -> str:
+        return "consumer"
+
+    @property
+    def protocol_type(self) -> str:
+        return CONSUMER_PROTOCOL_TYPE
 
     def __init__(
         self,

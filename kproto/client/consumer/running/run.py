@@ -393,6 +393,7 @@ class Run:
         """Handle some of a lane, one after the other; returns one that failed."""
         handle = self._handle
         before = lane.taken
+        record: Record | None = None
         lane.is_busy = True
         try:
             for record in islice(lane.rest, self._portions.size):
@@ -400,6 +401,7 @@ class Run:
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not is_in_task():
                 raise  # the loop is closed, and nothing can be awaited
+            assert record is not None, "nothing else raises"
             self._handled += lane.taken - before - 1
             return record, error
         lane.is_busy = False
@@ -415,6 +417,7 @@ class Run:
         done = lane.done
         left = self._portions.size
         count = 0
+        record: Record | None = None
         try:
             while ready and count < left and not worker.is_cancelled:
                 record = worker.record = ready.popleft()
@@ -426,6 +429,7 @@ class Run:
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not is_in_task():
                 raise  # the loop is closed, and nothing can be awaited
+            assert record is not None, "nothing else raises"
             return record, error
         finally:
             self._handled += count
