@@ -24,6 +24,7 @@ from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START
 from tests.support.embedded import ThreadedBroker, threaded_broker
 from tests.support.raw_connection import RawConnection
+from tests.support.selection import seeds
 from tools.kafka import KafkaNode
 
 from .consumer_scripts import NEW_SCRIPTS, OF_CLASSIC_MEMBERS, SCRIPTS, ConsumerScript
@@ -34,9 +35,8 @@ TOPICS: Final = {"t": 6, "u": 3, "v": 2}
 SESSION_MS: Final = 1_000
 MAX_SIZE: Final = 4
 
-ROUNDS: Final = 12
-MORE_ROUNDS: Final = 50
-ALL_ROUNDS: Final = 100
+#: Of random members: what `make test` plays, `make exhaustive` too, and `make thorough`.
+ROUNDS: Final = (12, 50, 100)
 STEPS: Final = 80
 #: Where both differ, and it is not known why: Kafka gives a member what it does not subscribe to,
 #: and another the epoch of one change less.
@@ -257,15 +257,9 @@ def patient_brokers() -> Iterator[Brokers]:
         node.close()
 
 
-def _marks_of(seed: int) -> tuple[pytest.MarkDecorator, ...]:
-    if seed < ROUNDS:
-        return ()
-    return (pytest.mark.exhaustive if seed < MORE_ROUNDS else pytest.mark.thorough,)
-
-
 @pytest.mark.parametrize(
     "seed",
-    [pytest.param(seed, marks=_marks_of(seed)) for seed in range(ALL_ROUNDS) if seed not in APART],
+    seeds(*ROUNDS, without=APART),
 )
 def test_random_members_hear_the_same(patient_brokers: Brokers, seed: int) -> None:
     sides = patient_brokers.sides(f"random-{seed}-{uuid.uuid4().hex[:8]}")

@@ -31,6 +31,7 @@ from tests.interop.talk import ranges
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START, StartKafka
 from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.selection import seeds
 from tools.kafka import KafkaNode
 
 from .group_scripts import (
@@ -48,9 +49,8 @@ MAX_SIZE: Final = 4
 DELAY_MS: Final = 0
 LEAST_SESSION_MS: Final = 100
 
-ROUNDS: Final = 10
-MORE_ROUNDS: Final = 50
-ALL_ROUNDS: Final = 150
+#: Of random members: what `make test` plays, `make exhaustive` too, and `make thorough`.
+ROUNDS: Final = (10, 50, 150)
 STEPS: Final = 100
 #: For a request of which nothing is to be seen before it is answered to have come to a real broker.
 QUIET_S: Final = 0.05
@@ -347,15 +347,9 @@ class Player:
         self.pair.same(("delete", delete), lambda side: side.delete(delete))
 
 
-def _marks_of(seed: int) -> tuple[pytest.MarkDecorator, ...]:
-    if seed < ROUNDS:
-        return ()
-    return (pytest.mark.exhaustive if seed < MORE_ROUNDS else pytest.mark.thorough,)
-
-
 @pytest.mark.parametrize(
     "seed",
-    [pytest.param(seed, marks=_marks_of(seed)) for seed in range(ALL_ROUNDS)],
+    seeds(*ROUNDS),
 )
 def test_random_members_hear_the_same(brokers: Brokers, seed: int) -> None:
     chance = random.Random(seed)

@@ -5,8 +5,9 @@ Nothing is left out by that: `make test-all` runs all three.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -21,6 +22,7 @@ __all__ = [
     "group_of",
     "longest_first",
     "mark_exhaustive",
+    "seeds",
 ]
 
 EXHAUSTIVE = "exhaustive"
@@ -69,6 +71,18 @@ def group_of(test: str) -> str:
     """Return what must stay in one process with a test: its servers' name, else its file."""
     path = test.partition("::")[0]
     return next((group for prefix, group in TOGETHER if path.startswith(prefix)), path)
+
+
+def seeds(few: int, more: int, most: int, without: Container[int] = ()) -> list[Any]:
+    """Seeds up to `most` as parameters; exhaustive from `few` on, thorough from `more` on."""
+
+    def marks_of(seed: int) -> tuple[pytest.MarkDecorator, ...]:
+        if seed < few:
+            return ()
+        return (pytest.mark.exhaustive if seed < more else pytest.mark.thorough,)
+
+    found = [seed for seed in range(most) if seed not in without]
+    return [pytest.param(seed, marks=marks_of(seed)) for seed in found]
 
 
 def longest_first(items: list[pytest.Item]) -> None:
