@@ -45,10 +45,6 @@ class Group(Watched):
     It raises where that cannot be written; then it has not happened, and who asked for it hears so.
     """
 
-    @property
-    def type(self) -> str:
-        return "classic"
-
     def __init__(
         self,
         group_id: str,
@@ -81,6 +77,10 @@ class Group(Watched):
         self._answered = False
 
     # What others want to know
+
+    @property
+    def type(self) -> str:
+        return "classic"
 
     @property
     def members(self) -> dict[str, Member]:

@@ -6,7 +6,7 @@ What goes on when is the `Shell`'s; what follows from what is decided in `member
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from typing import Any, Final
 
@@ -72,13 +72,7 @@ class Member(Shell[Membership]):
     async def _join(self, step: Join) -> Tell:
         if self.looks and self._membership.generation < 0:
             await self._check_kind()
-        topics: Iterable[TopicInfo] = ()
-        if step.subscription.pattern is not None:
-            topics = await self._view.refresh()
-            self._plan_look()
-        wanted = step.subscription.among(topics)
-        if self._look is None and not all(map(self._view.is_fresh, wanted)):
-            self._look = self._started(self._know, wanted)
+        wanted = await self._topics_wanted(step.subscription)
 
         def request() -> Request[Any]:
             self._counts.joins += 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 
@@ -19,7 +19,7 @@ from ...messages.base import Response
 from ...messages.describe_groups_request import DescribeGroupsRequest
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ...wire.uuid import Uuid
-from ..cluster.metadata import TopicPartition, named
+from ..cluster.metadata import TopicInfo, TopicPartition, named
 from ..cluster.view import ClusterView
 from ..connections.broker_connection import BrokerConnection
 from ..observing.lines import say
@@ -456,6 +456,17 @@ class Shell(ABC, Generic[M]):
         except Exception as fault:  # noqa: BLE001 - whatever a user's callback raises
             return because("a callback of the consumer failed", fault)
         return None
+
+    async def _topics_wanted(self, subscription: Subscription) -> frozenset[str]:
+        """The topics to join for; what is not known of them is asked for meanwhile."""
+        topics: Iterable[TopicInfo] = ()
+        if subscription.pattern is not None:
+            topics = await self._view.refresh()
+            self._plan_look()
+        wanted = subscription.among(topics)
+        if self._look is None and not all(map(self._view.is_fresh, wanted)):
+            self._look = self._started(self._know, wanted)
+        return wanted
 
     async def _know(self, names: Collection[str]) -> Tell:
         """Ask for topics while the member joins; who needs them sooner asks else."""

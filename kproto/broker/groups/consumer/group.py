@@ -81,14 +81,6 @@ class _Due(NamedTuple):
 class ConsumerGroup:
     """A new one is empty. `written` are records that go before all others, of what it replaces."""
 
-    @property
-    def type(self) -> str:
-        return "consumer"
-
-    @property
-    def protocol_type(self) -> str:
-        return CONSUMER_PROTOCOL_TYPE
-
     def __init__(
         self,
         group_id: str,
@@ -118,6 +110,14 @@ class ConsumerGroup:
         self._note_members(now)
 
     # What others want to know
+
+    @property
+    def type(self) -> str:
+        return "consumer"
+
+    @property
+    def protocol_type(self) -> str:
+        return CONSUMER_PROTOCOL_TYPE
 
     @property
     def state(self) -> ConsumerGroupState:

@@ -5,7 +5,7 @@ What goes on when is the `Shell`'s; what follows from what is decided in `member
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +13,6 @@ from ....messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeat
 from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from ....protocol.error_codes import error_of_code
 from ....wire.errors import KprotoError, UnsupportedVersionError
-from ...cluster.metadata import TopicInfo
 from ...cluster.view import ClusterView
 from ..group_errors import Asked, Meaning
 from ..group_kinds import OtherKindError, check_pattern, has_consumer_groups
@@ -60,13 +59,7 @@ class ConsumerMember(Shell[ConsumerMembership]):
         """Have a coordinator that knows the protocol, and the topics that match a pattern."""
         if self._membership.phase is Phase.JOINING:
             await self._check_kind(step)
-        topics: Iterable[TopicInfo] = ()
-        if step.subscription.pattern is not None:
-            topics = await self._view.refresh()
-            self._plan_look()
-        wanted = step.subscription.among(topics)
-        if self._look is None and not all(map(self._view.is_fresh, wanted)):
-            self._look = self._started(self._know, wanted)
+        wanted = await self._topics_wanted(step.subscription)
 
         def tell(now: float) -> None:
             self._watch.joined(step.subscription, wanted)
