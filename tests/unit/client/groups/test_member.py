@@ -26,16 +26,17 @@ from kproto.messages import (
 from kproto.messages.base import Request
 from kproto.testing.clock import ManualClock
 from tests.support.group_owner import Reading, made
+from tests.unit.client.groups.any_setting import PLACES, AnySetting
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_cluster import scripted_cluster
 
 from .scripted_group import ScriptedGroup
 
-PLACES = {("t", 0), ("t", 1)}
 
-
-class Setting:
+class Setting(AnySetting):
     """A broker, its group, a client and a member of it."""
+
+    member: Member
 
     def __init__(
         self, broker: ScriptedBroker, client: Client, clock: ManualClock, **settings: Any
@@ -45,29 +46,9 @@ class Setting:
         self.group = ScriptedGroup(broker)
         self.member, self.its = made(client, GroupSettings("g", **its), "t")
 
-    async def joined(self) -> None:
-        self.member.start()
-        await self.until(lambda: self.its.places == PLACES)
-        await self.until(lambda: self.phase is Phase.STABLE)
-
-    async def until(self, condition: Any) -> None:
-        await self.broker.until(condition)
-
-    async def pass_until(self, condition: Any, ms: float = 100) -> None:
-        """Let time pass until something has happened."""
-        while not condition():
-            await self.clock.advance(ms)
-            await asyncio.sleep(0.001)
-
     @property
     def phase(self) -> Phase:
         return self.member._membership.phase
-
-    def is_in(self, phase: Phase) -> bool:
-        return self.phase is phase
-
-    def asked(self, request: type[Request[Any]]) -> list[Any]:
-        return [each.message for each in self.broker.asked if isinstance(each.message, request)]
 
 
 @asynccontextmanager

@@ -28,13 +28,12 @@ from kproto.messages.base import Request
 from kproto.testing.clock import ManualClock
 from tests.support.group_owner import Reading, made_as
 from tests.support.suspensions import CancelAt, points
+from tests.unit.client.groups.any_setting import PLACES, AnySetting
 from tests.unit.client.groups.scripted_consumer_group import ScriptedConsumerGroup
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
 
-PLACES = {("t", 0), ("t", 1)}
 
-
-class Setting:
+class Setting(AnySetting):
     """A broker, its group, a client and a member of it."""
 
     def __init__(self, broker: ScriptedBroker, client: Client, clock: ManualClock) -> None:
@@ -48,31 +47,11 @@ class Setting:
         made = made_as(GroupMember, self.client, GroupSettings("g", **its), wanted)
         self.member, self.its = made
 
-    async def joined(self) -> None:
-        self.member.start()
-        await self.until(lambda: self.its.places == PLACES)
-        await self.until(lambda: self.phase is Phase.STABLE)
-
-    async def until(self, condition: Any) -> None:
-        await self.broker.until(condition)
-
-    async def pass_until(self, condition: Any, ms: float = 100) -> None:
-        """Let time pass until something has happened."""
-        while not condition():
-            await self.clock.advance(ms)
-            await asyncio.sleep(0.001)
-
     @property
     def phase(self) -> Phase:
         member = self.member._member
         assert isinstance(member, ConsumerMember)
         return member._membership.phase
-
-    def is_in(self, phase: Phase) -> bool:
-        return self.phase is phase
-
-    def asked(self, request: type[Request[Any]]) -> list[Any]:
-        return [each.message for each in self.broker.asked if isinstance(each.message, request)]
 
     @property
     def beats(self) -> list[ConsumerGroupHeartbeatRequest]:
