@@ -21,6 +21,7 @@ from ..cluster.view import ClusterView
 from ..retry import Attempts, Remedy, remedy_of
 from .assigned_partition import AssignedPartition, Awaits
 from .committed import CommittedOffset, Identity, ToCommit, committed_in, committed_requests
+from .done_ahead import MOST_BYTES, DoneAhead, ahead_in, ahead_of, joined, text_of
 from .errors import NoCommittedOffsetError
 from .in_hand import InHand
 from .offsets import list_offsets
@@ -68,6 +69,7 @@ class Assigned:
         self.is_shared = True  # with others, by their group
         self.paused: set[TopicPartition] = set()
         self._full: set[TopicPartition] = set()  # enough of them waits for who handles it
+        self._most_told = MOST_BYTES
         self.on_new_partitions: Callable[[], None] = lambda: None
         self.on_committed: Callable[[dict[TopicPartition, ToCommit]], None] = lambda found: None
         #: Who asks for commits, where brokers want to know, and what to do where he may not.
@@ -253,14 +255,17 @@ class Assigned:
         for place in [*self._full]:
             self.let_go(place)
 
-    def set_back(self, state: AssignedPartition, offset: int) -> None:
-        """Go on at `offset`, which was handed out already; where it goes, others do."""
+    def set_back(self, state: AssignedPartition, offset: int, ahead: DoneAhead | None) -> None:
+        """Go on at `offset`, which was handed out already; where it goes, others do.
+
+        What is `ahead` is done, and does not come again.
+        """
         place = (state.topic, state.partition)
         if self.states.get(place) is state:
             epoch = state.to_commit(offset).leader_epoch
             again = self.replace(place)
             again.begin_at(offset, epoch)
-            again.since, again.is_anew = state.since, state.is_anew
+            again.since, again.is_anew, again.ahead = state.since, state.is_anew, ahead
         elif state.is_placed:
             state.position = min(state.position, offset)
 
@@ -268,11 +273,31 @@ class Assigned:
         self, states: Mapping[TopicPartition, AssignedPartition]
     ) -> dict[TopicPartition, ToCommit]:
         """What is done of each of these, which may be gone, that has a position."""
-        return {
-            place: state.to_commit(max(self._handing_out.done(state), state.said))
-            for place, state in states.items()
-            if state.is_placed
-        }
+        found = {}
+        for place, state in states.items():
+            if state.is_placed:
+                offset = max(self._handing_out.done(state), state.said)
+                told = text_of(self.ahead_of(state), offset, self._most_told)
+                found[place] = state.to_commit(offset, told)
+        return found
+
+    def ahead_of(self, state: AssignedPartition) -> DoneAhead | None:
+        """What is done of a partition behind something that is not."""
+        own = self._handing_out.ahead(state)
+        if own is None:
+            return state.ahead
+        edge, undone = own
+        return joined(ahead_of(edge, undone, state.epochs.before(edge + 1)), state.ahead)
+
+    def tell_less(self, length: int) -> None:
+        """A broker does not take so long a text beside a commit."""
+        if length <= self._most_told:
+            self._most_told = length // 2
+            logger.warning(
+                "the broker takes no metadata of %d bytes (offset.metadata.max.bytes): what is "
+                "done behind a record that is not may come again",
+                length,
+            )
 
     def standing(
         self,
@@ -280,7 +305,11 @@ class Assigned:
         done: Mapping[TopicPartition, ToCommit],
     ) -> set[TopicPartition]:
         """Those of `done` in which nothing more was done than is settled."""
-        return {place for place, its in done.items() if its.offset == states[place].settled}
+        return {
+            place
+            for place, its in done.items()
+            if its.offset == states[place].settled and not its.metadata
+        }
 
     def settling(
         self, states: Mapping[TopicPartition, AssignedPartition]
@@ -344,6 +373,7 @@ class Assigned:
             else:
                 state.begin_at(known.offset, known.leader_epoch)
                 state.since = known.offset
+                state.ahead = ahead_in(known.metadata, known.offset)
                 begun[place] = state.to_commit(known.offset, known.metadata)
         self.on_committed(begun)
 

@@ -97,6 +97,7 @@ class AssignedPartition(PartitionState):
         self.awaits = None
         self.lost_to = None
         self.position = offset
+        self.ahead = None
         # A leader of a newer epoch is asked whether its log has that record (KIP-320).
         self.last_epoch = self.leader_epoch = epoch
         self.epochs = EpochHistory(offset, epoch)
@@ -120,6 +121,7 @@ class AssignedPartition(PartitionState):
 
     def set_back(self, position: int, last_epoch: int, log_end: int) -> None:
         super().set_back(position, last_epoch, log_end)
+        self.ahead = None
         self.epochs = EpochHistory(position, last_epoch)
         self.said = min(self.said, position)  # others may stand there
         self._placed(position)
@@ -129,6 +131,7 @@ class AssignedPartition(PartitionState):
             return 0  # who asked for the position has found it meanwhile
         gone = super().found(offset, prefers_end)
         if self.position == offset:
+            self.ahead = None
             self.epochs = EpochHistory(offset, UNKNOWN_EPOCH)
             self.said = min(self.said, offset)
             self._placed(offset)

@@ -80,6 +80,11 @@ class AutoCommits:
         self._committing.began(place, its)
         self._is_due.set()
 
+    def hurry(self) -> None:
+        """Commit what is done now, or once the commit that is under way is over."""
+        if self._is_auto:
+            self._is_due.set()
+
     async def _run(self) -> None:
         due = self._ownership.due if self._is_auto else self._ownership.begun
         while True:

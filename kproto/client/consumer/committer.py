@@ -19,6 +19,7 @@ from ..cluster.view import ClusterView
 from ..retry import Attempts, Remedy, remedy_of
 from .committed import Identity, ToCommit, commit_answers, commit_request
 from .committing import Committing, judged
+from .done_ahead import is_told
 from .errors import CommitFailedError
 from .under_way import see
 
@@ -60,7 +61,10 @@ class Membership(Protocol):
 
 
 class Committer:
-    """Commits for `group_id`; without a `membership` for a group that has no members."""
+    """Commits for `group_id`; without a `membership` for a group that has no members.
+
+    `tell_less` is told the length of a text about what is done that a broker finds too long.
+    """
 
     def __init__(
         self,
@@ -69,8 +73,10 @@ class Committer:
         committing: Committing,
         claim: Callable[[TopicPartition], object],
         membership: Membership | None,
+        tell_less: Callable[[int], None] = lambda length: None,
     ) -> None:
         self._view = view
+        self._tell_less = tell_less
         self._group_id = group_id
         self._committing = committing
         self._claim = claim
@@ -203,9 +209,12 @@ class Committer:
                     again |= answers.soon
                 elif answers.soon:
                     fault = fault or _first(answers.soon)
-                if answers.failed:
-                    fault = fault or _first(answers.failed)
-                left = {place: left[place] for place in again}
+                shorter = self._shorter(left, answers.failed)
+                failed = {p: its for p, its in answers.failed.items() if p not in shorter}
+                if failed:
+                    fault = fault or _first(failed)
+                again |= {place: answers.failed[place] for place in shorter}
+                left = {place: shorter.get(place, left[place]) for place in again}
                 if not left:
                     break
                 error = next(iter(again.values()))
@@ -215,6 +224,20 @@ class Committer:
             await view.until(attempts.not_before)
         if fault is not None:
             raise fault
+
+    def _shorter(
+        self,
+        left: Mapping[TopicPartition, ToCommit],
+        failed: Mapping[TopicPartition, BrokerResponseError],
+    ) -> dict[TopicPartition, ToCommit]:
+        """The same without the text of ours that a broker finds too long."""
+        found = {}
+        for place, error in failed.items():
+            its = left[place]
+            if error.name == "OFFSET_METADATA_TOO_LARGE" and is_told(its.metadata):
+                self._tell_less(len(its.metadata))
+                found[place] = its._replace(metadata="")
+        return found
 
     def _is_ours(self, place: TopicPartition, claims: Claims) -> bool:
         claim = claims[place]

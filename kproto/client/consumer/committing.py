@@ -14,6 +14,7 @@ from ...wire.errors import BrokerResponseError
 from ..cluster.metadata import TopicPartition
 from ..retry import Remedy, remedy_of_code
 from .committed import ToCommit
+from .done_ahead import is_told
 
 __all__ = ["RENEW_S", "Committing", "Judged", "Meaning", "judged", "meaning_of"]
 
@@ -158,5 +159,7 @@ class Committing:
             self._began.pop(place, None)
 
 
-def _is_same(one: ToCommit, other: ToCommit) -> bool:
-    return (one.offset, one.topic_id) == (other.offset, other.topic_id)
+def _is_same(last: ToCommit, its: ToCommit) -> bool:
+    """Whether nothing more is to be told; what the user has told beside an offset stays."""
+    says_more = is_told(its.metadata) and its.metadata != last.metadata
+    return (last.offset, last.topic_id) == (its.offset, its.topic_id) and not says_more

@@ -11,6 +11,7 @@ from ...wire.errors import ConfigurationError
 from ..cluster.metadata import TopicPartition, named
 from .assigned_partition import AssignedPartition
 from .committed import ToCommit
+from .done_ahead import text_of
 from .errors import CommitFailedError
 from .topics import LAST_OFFSET
 from .waiting import FetchedBatch, FetchedRecords, FetchedValues
@@ -87,4 +88,7 @@ def commits_of(
         )
     for place, state in states.items():
         state.said = max(state.said, offsets[place])
-    return {place: state.to_commit(offsets[place], metadata) for place, state in states.items()}
+    return {
+        place: state.to_commit(offsets[place], metadata or text_of(state.ahead, offsets[place]))
+        for place, state in states.items()
+    }

@@ -166,7 +166,12 @@ class GroupConsumer(RunningReader):
             assigned.holds = self._member.holds
             assigned.on_refused = self._member.commit_refused
         self._committer = Committer(
-            view, settings.group_id, self._committing, self._ownership.claim_on, self._member
+            view,
+            settings.group_id,
+            self._committing,
+            self._ownership.claim_on,
+            self._member,
+            assigned.tell_less,
         )
         self._ownership.committer = self._committer
         self._auto_commits = AutoCommits(
@@ -300,6 +305,9 @@ class GroupConsumer(RunningReader):
             for _ in range(_TURNS):
                 await asyncio.sleep(0)
         await self._until_in_session()
+
+    def _commit_soon(self) -> None:
+        self._auto_commits.hurry()
 
     def _is_back(self) -> None:
         if self._member is not None and not self._has_lost:

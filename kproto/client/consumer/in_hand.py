@@ -44,6 +44,12 @@ class Handling(Protocol):
         """The first offset that is not done; None where all are that were taken."""
         ...
 
+    def ahead(self, state: object) -> tuple[int, list[int]] | None:
+        """The highest offset that was in hand, and those up to there that are not done; None
+        where nothing was, or all is done.
+        """
+        ...
+
     def first_waiting(self, state: object) -> int | None:
         """The first offset that was taken and never in hand."""
         ...
@@ -145,6 +151,10 @@ class InHand(HandingOut):
         if held is not None and held.state is state:
             return held.offset
         return self.position_of(state)
+
+    def ahead(self, state: PartitionState) -> tuple[int, list[int]] | None:
+        """Up to where something was in hand, and which offsets before that are not done."""
+        return None if self.handling is None else self.handling.ahead(state)
 
     def position_of(self, state: PartitionState) -> int:
         """The offset of the next record of a partition, which has a position."""

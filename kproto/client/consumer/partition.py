@@ -13,6 +13,7 @@ from ...wire.errors import KprotoError
 from ..cluster.metadata import TopicPartition
 from ..retry import Attempts, Remedy
 from ..settings import ClientSettings
+from .done_ahead import DoneAhead
 from .fetch_requests import fetch_remedy
 from .truncation import UNKNOWN_EPOCH
 from .visible import Visible
@@ -46,10 +47,12 @@ class PartitionState:
 
     While `lost_to` is set, the log lacks it, and the position is looked for there. Metadata must be
     newer than `suspect_since` to be believed, in seconds of the client's clock. `was_fetched` once
-    a fetch of it has been answered without an error, be it with no records.
+    a fetch of it has been answered without an error, be it with no records. What is `ahead` is done
+    already, and handed out to nobody.
     """
 
     __slots__ = (
+        "ahead",
         "attempts",
         "end",
         "last_epoch",
@@ -78,6 +81,7 @@ class PartitionState:
         if position is None:
             self.lost_to = "earliest"
         self.end = end
+        self.ahead: DoneAhead | None = None
         self.suspect_since = _LONG_AGO
         self.attempts = Attempts(settings)
         self.was_fetched = False

@@ -23,8 +23,9 @@ from .in_hand import InHand
 from .ownership import Ownership
 from .reader import Reader
 from .running.handlers import handle_of
+from .running.host import Host, Outlet
 from .running.outlets import check_outlets
-from .running.run import Host, Outlet, Run
+from .running.run import Run
 from .running.settings import Order, Retries, RetryTopic, RunSettings, RunSummary
 from .running.signals import told_of
 
@@ -74,6 +75,7 @@ class RunningReader(Reader):
         retry_topics: Sequence[str | RetryTopic] = (),
         dead_letter_topic: str | None = None,
         max_ahead: int = 10_000,
+        commit_interval_ms: int = 100,
         drain_timeout_ms: int = 20_000,
         cancel_lost: bool = True,
         stop_on: Collection[int] | None = None,
@@ -91,6 +93,7 @@ class RunningReader(Reader):
         retry_topics: Sequence[str | RetryTopic] = (),
         dead_letter_topic: str | None = None,
         max_ahead: int = 10_000,
+        commit_interval_ms: int = 100,
         drain_timeout_ms: int = 20_000,
         cancel_lost: bool = True,
         stop_on: Collection[int] | None = None,
@@ -107,6 +110,7 @@ class RunningReader(Reader):
         retry_topics: Sequence[str | RetryTopic] = (),
         dead_letter_topic: str | None = None,
         max_ahead: int = 10_000,
+        commit_interval_ms: int = 100,
         drain_timeout_ms: int = 20_000,
         cancel_lost: bool = True,
         stop_on: Collection[int] | None = None,
@@ -115,8 +119,10 @@ class RunningReader(Reader):
 
         With order "partition" the records of a partition come one after the other, with "key" those
         of a key of a partition, with "none" in any order. `decode` makes of a record what the
-        handler gets. What is done is committed, and nothing behind a record that is not: what is
-        handled is less than `max_ahead` offsets ahead of that. `retries` says how often, and when,
+        handler gets. What is done is committed within `commit_interval_ms`, never an offset behind
+        a record that is not: what is done behind that, less than `max_ahead` offsets ahead, stands
+        in the metadata of the commit, and whoever reads on with this client leaves it out.
+        `retries` says how often, and when,
         a record is tried again that the handler failed with; what still fails goes to the next of
         `retry_topics`, to be handled again after its delay, then to `dead_letter_topic`, as it came
         and with headers that say why (`kproto.failure_of`); without that its error is raised. What
@@ -138,6 +144,7 @@ class RunningReader(Reader):
             retry_topics=retry_topics,
             dead_letter_topic=dead_letter_topic,
             max_ahead=max_ahead,
+            commit_interval_ms=commit_interval_ms,
             drain_timeout_ms=drain_timeout_ms,
             cancel_lost=cancel_lost,
             stop_on=stop_on,
@@ -157,6 +164,7 @@ class RunningReader(Reader):
             self._assigned.hold_back,
             self._assigned.let_go,
             self._has_finished,
+            self._commit_soon,
         )
         run = self._run = Run(host, self._view.clock, settings, handle, outlet, group_id)
         over = self._run_over = asyncio.Event()
@@ -191,12 +199,17 @@ class RunningReader(Reader):
                 await self._stop()
             finally:
                 undone = run.left_undone()
+                ahead = {
+                    state: self._assigned.ahead_of(state)
+                    for state in undone
+                    if isinstance(state, AssignedPartition)
+                }
                 in_hand.handling = None
                 in_hand.asked(self._view.clock.monotonic())
                 self._assigned.let_all_go()
                 for state, offset in undone.items():
                     assert isinstance(state, AssignedPartition), "it has no others"
-                    self._assigned.set_back(state, offset)
+                    self._assigned.set_back(state, offset, ahead[state])
 
     async def _commit_done(self, *, in_order: bool) -> None:
         """Commit what is done; where that fails now, closing tries again."""
@@ -252,6 +265,10 @@ class RunningReader(Reader):
     def _has_lost(self) -> bool:
         """Whether something is in hand of partitions that others have: too slow to be back."""
         return self._run is not None and self._run.has_lost
+
+    @abstractmethod
+    def _commit_soon(self) -> None:
+        """Commit what is done, with `auto_commit`."""
 
     @abstractmethod
     def _is_out_of_session(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from ...records import BatchReader, Record, RecordBatch
 from ...wire.errors import CorruptBatchError, MissingCodecError
+from .done_ahead import DoneAhead
 from .partition import PartitionState
 from .visible import PlacedBatch
 
@@ -197,7 +198,7 @@ class Waiting:
         if self._reader is None and batch.record_count <= _LIST_RECORDS:
             records = self._records_of(placed)
             self._batches.popleft()
-            return records
+            return self._not_done(batch, records)
         if self._reader is None:
             self._reader = batch.reader(
                 from_offset=placed.from_offset,
@@ -211,7 +212,7 @@ class Waiting:
             self._batches.popleft()
         elif records:
             self._batches[0] = PlacedBatch(records[-1].offset + 1, batch)
-        return records
+        return self._not_done(batch, records)
 
     def _records_of(self, placed: PlacedBatch) -> list[Record]:
         """All records of a batch."""
@@ -230,8 +231,26 @@ class Waiting:
             return records
         return [record for record in records if record.offset < end]
 
+    def _not_done(self, batch: RecordBatch, records: list[Record]) -> list[Record]:
+        """Without those that are done already."""
+        ahead = self.state.ahead
+        if ahead is None or not self._is_in(ahead, batch):
+            return records
+        return [record for record in records if not ahead.has(record.offset)]
+
+    @staticmethod
+    def _is_in(ahead: DoneAhead, batch: RecordBatch) -> bool:
+        """Whether records of the batch may be among these."""
+        if batch.record_count < 0:
+            return True  # a wrapper, which tells the offset of its last message
+        is_among = batch.next_offset > ahead.base and batch.base_offset < ahead.top
+        return is_among and ahead.is_in(batch.partition_leader_epoch)
+
     def _values_of(self, placed: PlacedBatch) -> list[bytes | None]:
         from_offset, batch = placed
+        if self.state.ahead is not None and self._is_in(self.state.ahead, batch):
+            records = self._not_done(batch, self._records_of(placed))
+            return [record.value for record in records]
         if self._end is not None and batch.next_offset > self._end:
             return [record.value for record in self._records_of(placed)]
         return batch.values(

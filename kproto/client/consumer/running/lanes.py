@@ -11,7 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from operator import attrgetter, length_hint
 from typing import Final
 
@@ -31,9 +32,10 @@ class Lane(ABC):
 
     `incoming` has lists that nobody has looked at, `early` records of a retry topic that are not
     due yet, each behind when it is. `attempts` has those that failed, with how often. A lane that
-    `is_parting` gets no more, and finishes what it must: `dropped` is the first offset that it has
-    given up. One that `is_lost` counts for nothing. `is_ready` where it waits among the ready ones,
-    `is_timed` where it is looked at again later, `is_full` where its partition is held back.
+    `is_parting` gets no more, and begins nothing: `dropped` is the first offset behind all that
+    were in hand that it has given up. One that `is_lost` counts for nothing. `is_ready` where it
+    waits among the ready ones, `is_timed` where it is looked at again later, `is_full` where its
+    partition is held back.
     """
 
     __slots__ = (
@@ -126,13 +128,19 @@ class Lane(ABC):
     def lowest(self) -> int | None:
         """The first offset that is not done; None where all are that were taken."""
 
+    def ahead(self) -> tuple[int, list[int]] | None:
+        """The highest offset that was in hand, and those up to there that are not done; None
+        where none of them is done behind one that is not.
+        """
+        return None
+
     @abstractmethod
     def first_waiting(self) -> int | None:
         """The first offset that was never in hand; None where there is none."""
 
     @abstractmethod
     def in_hand(self) -> bool:
-        """Whether something is in hand, or is to be before the lane has come to its end."""
+        """Whether something is in hand."""
 
     @abstractmethod
     def done(self, record: Record) -> None:
@@ -154,10 +162,7 @@ class Lane(ABC):
 
     @abstractmethod
     def part(self) -> None:
-        """Take no more, and drop what is behind all that is done and in hand.
-
-        What lies before something that is done is finished, so that this does not come again.
-        """
+        """Take no more, and begin nothing: what is not in hand is not done, and stays so."""
 
     @abstractmethod
     def lose(self) -> None:
@@ -272,7 +277,8 @@ class AnyLane(Lane):
 
     With `by_key` a record waits while another one of its key is ready or in hand: `strands` has
     these keys, with what waits behind. The first and the last that is handled or done are less than
-    `max_ahead` offsets apart; `edge` is the highest offset that was in hand.
+    `max_ahead` offsets apart; `edge` is the highest offset that was in hand. `_stuck` are those of
+    `left` that will not be handled here.
     """
 
     __slots__ = (
@@ -375,6 +381,11 @@ class AnyLane(Lane):
             return offset
         return self._first_incoming()
 
+    def ahead(self) -> tuple[int, list[int]] | None:
+        edge = self.edge
+        undone = [*takewhile(lambda offset: offset <= edge, self.left)]
+        return (edge, undone) if undone else None
+
     def first_waiting(self) -> int | None:
         never = [record.offset for record in self._unhandled() if record.offset > self.edge]
         return min(never) if never else self._first_incoming()
@@ -389,8 +400,8 @@ class AnyLane(Lane):
         return len(self.left) > len(self._stuck)
 
     def put_off(self, record: Record) -> None:
-        if self.is_parting and record.offset >= self.edge:
-            self.leave(record)  # nothing behind it is done
+        if self.is_parting:
+            self.leave(record)
         else:
             self._put_off.add(record.offset)
 
@@ -411,17 +422,15 @@ class AnyLane(Lane):
     def part(self) -> None:
         if self.is_parting:
             return
-        if self.is_paused:
-            self.go_on()
         self.is_parting = True
         first = self._first_incoming()
         self._drop_incoming()
-        dropped = [record.offset for record in self._unhandled() if record.offset > self.edge]
-        dropped += [offset for offset in self._put_off if offset >= self.edge]
-        self._keep(lambda record: record.offset <= self.edge)
-        self._put_off.difference_update(dropped)
+        dropped = [offset for offset in self.left if offset > self.edge]
         for offset in dropped:
             del self.left[offset]
+        waiting = self._put_off | {record.offset for record in self._unhandled()}
+        self._stuck.update(waiting & self.left.keys())
+        self._forget_waiting()
         self.dropped = min(dropped, default=first)
 
     def lose(self) -> None:
@@ -431,23 +440,17 @@ class AnyLane(Lane):
             del self.left[record.offset]
         for offset in self._put_off | self._stuck:
             self.left.pop(offset, None)
-        self._put_off.clear()
         self._stuck.clear()
-        self._keep(lambda record: False)
+        self._forget_waiting()
 
-    def _keep(self, wanted: Callable[[Record], bool]) -> None:
-        """Drop the others of those that were not handled yet."""
-        for some in (self.ready, self._held):
-            kept = [record for record in some if wanted(record)]
-            some.clear()
-            some.extend(kept)
-        for key, behind in self.strands.items():
-            if behind:
-                self.strands[key] = deque(record for record in behind if wanted(record))
+    def _forget_waiting(self) -> None:
+        """Nothing more is begun of it."""
+        self.ready.clear()
+        self._held.clear()
+        self._put_off.clear()
+        self.strands = dict.fromkeys(self.strands)
 
     def pause(self) -> None:
-        if self.is_parting:
-            return  # what is left is to be finished, as something behind it is done
         self.is_paused = True
         self._held.extend(self.ready)
         self.ready.clear()

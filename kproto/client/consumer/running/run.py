@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final
 
 from ....clock import Clock, Timer
 from ....records import Header, Record
@@ -24,12 +24,13 @@ from ..in_hand import Portions
 from .deciding import Again, SendOn, next_step, stop_in
 from .failures import due_of, headers_with, noted, origin_of, text_of
 from .handlers import Handle, NotAsyncError, UndecodableError
+from .host import Host, Outlet
 from .lanes import AnyLane, InOrderLane, Lane
 from .settings import RunSettings, RunSummary
 from .tasks import is_in_task, until_ended
 from .tracker import Tracker
 
-__all__ = ["Host", "Outlet", "Run"]
+__all__ = ["Run"]
 
 logger = logging.getLogger("kproto.client")
 
@@ -41,36 +42,6 @@ _LONG_AGO: Final = float("-inf")
 _GIVE_WAY_S: Final = 0.001
 _LONG_S: Final = 0.02
 _TURNS: Final = 10
-
-
-class Outlet(Protocol):
-    """Sends records on: a producer, which waits for all in-sync replicas."""
-
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = ...,
-        headers: Any = ...,
-    ) -> object: ...
-
-    async def close(self, *, timeout_ms: int | None = ...) -> None: ...
-
-
-class Host(NamedTuple):
-    """What is asked of who reads."""
-
-    #: Have a run take what comes next, once there is something; False at the end.
-    take_next: Callable[[Run], Awaitable[bool]]
-    #: Whether others may read what is assigned here; and to wait until that is known.
-    is_out_of_session: Callable[[], bool]
-    until_in_session: Callable[[], Awaitable[None]]
-    #: Take no more of a partition for now; and again.
-    hold_back: Callable[[TopicPartition], None]
-    let_go: Callable[[TopicPartition], None]
-    #: Something is no more in hand of a partition that goes, or, with True, is lost already.
-    has_finished: Callable[[bool], None]
 
 
 class _Worker:
@@ -119,6 +90,7 @@ class Run:
         self._has_turned = True
         self._timer: Timer | None = None
         self._timer_at = _NEVER
+        self._commits_by: Timer | None = None
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
         self._is_hurried = False
@@ -164,19 +136,19 @@ class Run:
                 await self._drain(reader, until)
         finally:
             self._is_over = True
-            if self._timer is not None:
-                self._timer.cancel()
+            for timer in (self._timer, self._commits_by):
+                if timer is not None:
+                    timer.cancel()
             self.hurry()
             await until_ended([reader, *(worker.task for worker in self._workers)])
         if cancelled is not None:
             raise cancelled
 
     def stop(self) -> None:
-        """Take no more, and begin nothing but what lies before something that is done."""
+        """Take no more, and begin nothing."""
         if not self._stopping.is_set():
             self._stopping.set()
             self._tracker.part_all()
-            self._spawn()
 
     def signalled(self) -> None:
         """Stop; told so again, at once."""
@@ -185,7 +157,7 @@ class Run:
         self.stop()
 
     def hurry(self) -> None:
-        """Cancel what is in hand, which is not done, and begin no more, whatever it lies before."""
+        """Cancel what is in hand, which is not done."""
         self._is_hurried = True
         self._changed.set()
         for worker in self._workers:
@@ -267,6 +239,10 @@ class Run:
         """The first offset that is not done; None where all are that were taken."""
         return self._tracker.lowest(state)
 
+    def ahead(self, state: object) -> tuple[int, list[int]] | None:
+        """See `Handling`."""
+        return self._tracker.ahead(state)
+
     def first_waiting(self, state: object) -> int | None:
         """The first offset that was taken and never in hand."""
         return self._tracker.first_waiting(state)
@@ -310,9 +286,7 @@ class Run:
         if lane is not None and lane.is_full:
             lane.is_full = False
             self._host.let_go(lane.place)
-        dropped = self._tracker.part(state)
-        self._spawn()
-        return dropped
+        return self._tracker.part(state)
 
     def forget(self, state: object) -> None:
         """The partition is read from elsewhere: what was taken counts for nothing."""
@@ -443,6 +417,13 @@ class Run:
         if lane.is_parting:
             self._changed.set()
             self._host.has_finished(lane.is_lost)
+        if self._commits_by is None and not self._is_over:
+            seconds = self.settings.commit_interval_ms / 1000
+            self._commits_by = self._clock.call_later(seconds, self._commit)
+
+    def _commit(self) -> None:
+        self._commits_by = None
+        self._host.commit_soon()
 
     async def _give_way(self, began: float) -> None:
         """Let others have their turn, as handlers may have held up the loop."""

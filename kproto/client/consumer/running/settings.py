@@ -143,6 +143,8 @@ class RunSettings:
     retry_topics: tuple[RetryTopic, ...]
     dead_letter_topic: str | None
     max_ahead: int
+    #: So long what is done waits for its commit: as much of it comes again after a kill.
+    commit_interval_ms: int
     drain_timeout_ms: int
     cancel_lost: bool
     stop_on: tuple[int, ...] | None
@@ -157,6 +159,7 @@ class RunSettings:
         retry_topics: Sequence[str | RetryTopic],
         dead_letter_topic: str | None,
         max_ahead: int,
+        commit_interval_ms: int,
         drain_timeout_ms: int,
         cancel_lost: bool,
         stop_on: Collection[int] | None,
@@ -164,6 +167,7 @@ class RunSettings:
         """Raises ConfigurationError."""
         check_whole_number("workers", workers, 1)
         check_whole_number("max_ahead", max_ahead, 1)
+        check_whole_number("commit_interval_ms", commit_interval_ms, 0)
         check_whole_number("drain_timeout_ms", drain_timeout_ms, 0)
         if order not in get_args(Order):
             raise ConfigurationError(f"order is {order!r:.80}; it is 'partition', 'key' or 'none'")
@@ -185,6 +189,7 @@ class RunSettings:
             topics,
             dead_letter_topic,
             max_ahead,
+            commit_interval_ms,
             drain_timeout_ms,
             cancel_lost,
             _checked_signals(stop_on),

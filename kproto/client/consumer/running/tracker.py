@@ -146,6 +146,14 @@ class Tracker:
         lane_now = self._lanes.get(state)
         return found if lane_now is None else _first(found, lane_now.dropped)
 
+    def ahead(self, state: object) -> tuple[int, list[int]] | None:
+        """See `Lane.ahead`, of the lane that has the first offset that is not done."""
+        lowest = self.lowest(state)
+        for lane in self._lanes_of(state):
+            if not lane.is_lost and lane.lowest() == lowest:
+                return lane.ahead()
+        return None
+
     def _lanes_of(self, state: object) -> Iterator[Lane]:
         lane = self._lanes.get(state)
         if lane is not None:
@@ -176,13 +184,13 @@ class Tracker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is in hand, and nothing is to be before the lanes have ended."""
+        """Whether nothing is in hand."""
         return not any(lane.in_hand() for lane in (*self._lanes.values(), *self._parting))
 
     # Partitions that go, and that wait
 
     def part(self, state: object) -> int | None:
-        """Begin no more of a partition but what must be; see `Lane.part`.
+        """Begin no more of a partition.
 
         Returns the first offset that was dropped, None where none was: who goes on with the
         partition goes on there.
@@ -192,7 +200,6 @@ class Tracker:
             return None
         lane.part()
         self._parting.add(lane)
-        self._queue(lane)
         self._forget_if_over(lane)
         return lane.dropped
 
@@ -200,7 +207,6 @@ class Tracker:
         """The same with all, which stay what they are: what they have dropped is not done."""
         for lane in self._lanes.values():
             lane.part()
-            self._queue(lane)
 
     def lose(self, state: object) -> None:
         """What is in hand of a partition counts for nothing, and the rest is dropped."""

@@ -27,6 +27,7 @@ class Handled:
     ended: list[tuple[int, int]] = field(default_factory=list)
     cancelled: list[tuple[int, int]] = field(default_factory=list)
     gates: dict[tuple[int, int], asyncio.Event] = field(default_factory=dict)
+    fails: set[tuple[int, int]] = field(default_factory=set)
     running: asyncio.Task[RunSummary] | None = None
 
     def gate(self, partition: int, offset: int) -> asyncio.Event:
@@ -41,6 +42,8 @@ class Handled:
             except asyncio.CancelledError:
                 self.cancelled.append(key)
                 raise
+        if key in self.fails:
+            raise ValueError
         self.ended.append(key)
 
     async def until(self, *begun: tuple[int, int]) -> None:
@@ -328,3 +331,23 @@ async def test_what_is_not_done_is_not_passed_by_though_run_ends_as_its_partitio
         over.set()
         await going
         assert it.coordinator.offsets[P0][0] == 4
+
+
+async def test_what_waits_to_be_tried_again_is_not_waited_for_and_what_is_done_stays_so() -> None:
+    retries = Retries(1, backoff_ms=3_600_000)
+    given = {"order": "none", "workers": 2, "retries": retries}
+    async with handled(TEN, gates=[(0, 0)], given=given) as it:
+        it.fails = {(0, 3)}
+        it.gate(0, 0).set()
+        await it.until(*((0, at) for at in range(10)))
+        await it.it.owner.revoke([P0], FAR)
+        assert it.committed[P0] == 3
+        begun = len(it.begun)
+        it.fails = set()
+        await it.it.owner.assign([P0])
+        await it.until((0, 3))
+        while len(it.begun) == begun:  # noqa: ASYNC110 - a list, and no event
+            await asyncio.sleep(0)
+        await it.consumer.commit()
+        assert it.begun[begun:] == [(0, 3)]
+        assert it.committed[P0] == 10

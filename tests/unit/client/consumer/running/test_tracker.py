@@ -95,6 +95,7 @@ class Machine(RuleBasedStateMachine):
         record = _taken_of(lane)
         state: Any = lane.state
         assert not state.is_paused, "it was paused"
+        assert state.is_there, "it was to go"
         assert record.offset in self.allowed(state), f"{record} is out of order"
         self.put_off = [each for each in self.put_off if each[2] is not record]
         self.in_hand.append((state, lane, record))
@@ -138,7 +139,8 @@ class Machine(RuleBasedStateMachine):
             assert dropped not in state.done
             assert dropped not in self.offsets_in_hand(state)
             undone = [each.offset for each in state.taken if each.offset not in state.done]
-            assert dropped > highest or dropped in undone
+            assert dropped > highest
+            assert dropped in undone
             state.taken = [each for each in state.taken if each.offset < dropped]
             assert all(offset < dropped for offset in state.done), "it would come again"
         self.put_off = [each for each in self.put_off if each[0] is not state]
@@ -161,11 +163,8 @@ class Machine(RuleBasedStateMachine):
         assert self.tracker.lowest(state) is None
 
     def it_ends(self, chance: Random) -> None:
-        """All partitions are to end, whatever handlers do: so they do, and nothing is done behind
-        what is not, unless a handler was cancelled."""
-        fails = chance.random() < 0.5
+        """All partitions are to end: so they do as soon as nothing is in hand."""
         self.tracker.part_all()
-        cancelled = set()
         for _ in range(10_000):
             if self.tracker.is_idle and not self.in_hand:
                 break
@@ -174,10 +173,7 @@ class Machine(RuleBasedStateMachine):
             if chance.random() < 0.5:
                 state = chance.choice(self.states)
                 self.tracker.pause(state)
-            lane = self.tracker.next_lane()
-            if lane is not None:
-                record = _taken_of(lane)
-                self.in_hand.append((lane.state, lane, record))  # type: ignore[arg-type]
+            assert self.tracker.next_lane() is None, "nothing more is to be begun"
             if self.in_hand and chance.random() < 0.6:
                 state, lane, record = self.in_hand.pop(chance.randrange(len(self.in_hand)))
                 what = chance.random()
@@ -185,9 +181,8 @@ class Machine(RuleBasedStateMachine):
                     lane.failed(record)
                     lane.put_off(record)
                     self.tracker.later(lane, record, self.now + 1)
-                elif what < 0.4 and fails:
+                elif what < 0.4:
                     lane.leave(record)
-                    cancelled.add(state)
                 else:
                     lane.done(record)
                     state.done.add(record.offset)
@@ -196,8 +191,6 @@ class Machine(RuleBasedStateMachine):
         for state in self.states:
             first = state.first_undone
             assert self.tracker.lowest(state) == first
-            if first is not None and state not in cancelled:
-                assert all(offset < first for offset in state.done), "it would come again"
         states = [*self.states, *(state for state, _ in self.going)]
         undone = {each: each.first_undone for each in states if each.first_undone is not None}
         assert self.tracker.left_undone() == undone
@@ -244,6 +237,22 @@ class Machine(RuleBasedStateMachine):
         for state, dropped in getattr(self, "going", ()):
             lowest = self.tracker.lowest(state)
             assert lowest == state.first_undone, (state.done, dropped)
+        states = [*getattr(self, "states", ()), *(each for each, _ in getattr(self, "going", ()))]
+        for state in states:
+            self.what_is_done_ahead_is_known(state)
+
+    def what_is_done_ahead_is_known(self, state: State) -> None:
+        first = state.first_undone
+        done = set() if first is None else {offset for offset in state.done if offset > first}
+        ahead = self.tracker.ahead(state)
+        if ahead is None:
+            assert not done
+            return
+        edge, undone = ahead
+        assert undone == sorted(undone)
+        assert undone[0] == first
+        offsets = [each.offset for each in state.taken]
+        assert {at for at in offsets if undone[0] < at <= edge and at not in undone} == done
 
     def teardown(self) -> None:
         """All that is there comes to its end, when nothing fails any more."""
