@@ -6,7 +6,6 @@ commits in `__consumer_offsets`.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -40,11 +39,12 @@ class Attempt(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """`offset` was committed at `ms`, as the broker wrote down."""
+    """`offset` was committed at `ms`, as the broker wrote down, with what is done `ahead` of it."""
 
     partition: int
     offset: int
     ms: int
+    ahead: frozenset[int] = frozenset()
 
 
 class Letter(NamedTuple):
@@ -143,10 +143,7 @@ def _nothing_comes_again(
 ) -> None:
     """What was done comes again where its member was harmed, and it was not committed."""
     finished: dict[Key, Attempt] = {}
-    committed: dict[int, list[tuple[int, int]]] = defaultdict(list)  # when, and up to where
-    for commit in sorted(commits, key=lambda each: each.ms):
-        known = committed[commit.partition]
-        known.append((commit.ms, max(commit.offset, known[-1][1] if known else 0)))
+    committed = _since_when(commits)
     for each in sorted(attempts, key=lambda each: each.begun):
         key = (each.partition, each.offset)
         before = finished.get(key)
@@ -154,19 +151,29 @@ def _nothing_comes_again(
             verdict.again += 1
             if members[before.member].harmed is None and members[each.member].harmed is None:
                 verdict.wrong.append(f"{key} comes again: {before.member}, {each.member}")
-        known = committed[each.partition]
-        behind = bisect_left(known, (each.begun_ms, 0))  # committed earlier than it began
-        is_committed = behind > 0 and known[behind - 1][1] > each.offset
+        is_committed = committed.get(key, _NEVER) < each.begun_ms  # earlier than it began
         if is_committed and members[each.member].harmed is None:
             verdict.wrong.append(f"{key} comes again to {each.member}, and was committed")
         if each.end == "e":
             finished[key] = each
 
 
+def _since_when(commits: list[Commit]) -> dict[Key, int]:
+    """Since when a record is committed, in ms: by an offset behind it, or as one that is ahead."""
+    since: dict[Key, int] = {}
+    ends: dict[int, int] = defaultdict(int)
+    for commit in sorted(commits, key=lambda each: each.ms):
+        partition = commit.partition
+        for offset in [*range(ends[partition], commit.offset), *commit.ahead]:
+            since.setdefault((partition, offset), commit.ms)
+        ends[partition] = max(ends[partition], commit.offset)
+    return since
+
+
 def _no_commit_is_ahead(
     verdict: Verdict, attempts: list[Attempt], letters: list[Letter], commits: list[Commit]
 ) -> None:
-    """All before a commit was done when it was written down."""
+    """All before a commit was done when it was written down, and what it says of the rest."""
     done: dict[int, dict[int, int]] = defaultdict(dict)  # since when, by partition and offset
     ends = [(each.partition, each.offset, each.ended_ms) for each in attempts if each.end == "e"]
     for partition, offset, ms in [*ends, *((each[0], each[1], each[2]) for each in letters)]:
@@ -182,6 +189,9 @@ def _no_commit_is_ahead(
                 behind = commit.offset >= len(latest)
                 if behind or latest[commit.offset] > commit.ms:
                     verdict.wrong.append(f"{commit} is ahead of what was done")
+                early = [at for at in commit.ahead if since.get(at, _NEVER) > commit.ms]
+                if early:
+                    verdict.wrong.append(f"{commit} says that {early[:9]} are done")
 
 
 def _order_is_kept(

@@ -58,7 +58,6 @@ async def handle_records(bootstrap: str, order: Order, seed: int, file: int) -> 
         "group": GROUP,
         "session_timeout_ms": SESSION_MS,
         "heartbeat_interval_ms": 100,
-        "auto_commit_interval_ms": 100,
         "assignors": ["cooperative-sticky"],
         "max_bytes": 100_000,
     }

@@ -66,6 +66,9 @@ def test_a_commit_that_is_ahead() -> None:
     assert judged(STORY, commits=[Commit(0, 5, 4)]).wrong
     assert judged(STORY, [LETTER._replace(ms=DEAD + 3)]).wrong
     assert judged(STORY, commits=[Commit(0, DEAD + 9, DEAD + 9)]).wrong
+    ahead = frozenset([7])
+    assert judged(STORY, commits=[Commit(0, 5, 7, ahead)]).wrong
+    assert judged(STORY, commits=[Commit(0, 5, 8, ahead)]).wrong == []
 
 
 def test_what_comes_again_has_a_reason() -> None:
@@ -75,6 +78,8 @@ def test_what_comes_again_has_a_reason() -> None:
     its = judged([*before, *STORY[8:], one(7, 7_500, "b")], commits=[], order="none")
     assert (its.wrong, its.again) == ([], 1)
     assert judged([*before, *STORY[8:], one(7, 7_500, "b")], order="none").wrong  # it is committed
+    told = [Commit(0, 5, 20, frozenset([7]))]
+    assert judged([*before, *STORY[8:], one(7, 7_500, "b")], commits=told, order="none").wrong
 
 
 def replaced(attempt: Attempt, member: str) -> Attempt:
