@@ -277,7 +277,7 @@ class Assigned:
         for place, state in states.items():
             if state.is_placed:
                 offset = max(self._handing_out.done(state), state.said)
-                told = text_of(self.ahead_of(state), offset, self._most_told)
+                told = text_of(self.ahead_of(state), offset, state.topic_id, self._most_told)
                 found[place] = state.to_commit(offset, told)
         return found
 
@@ -373,7 +373,9 @@ class Assigned:
             else:
                 state.begin_at(known.offset, known.leader_epoch)
                 state.since = known.offset
-                state.ahead = ahead_in(known.metadata, known.offset)
+                info = self._view.cluster.topics.get(place[0])
+                topic_id = ZERO_UUID if info is None else info.topic_id
+                state.ahead = ahead_in(known.metadata, known.offset, topic_id)
                 begun[place] = state.to_commit(known.offset, known.metadata)
         self.on_committed(begun)
 

@@ -12,6 +12,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from ...wire.uuid import ZERO_UUID, Uuid
+
 __all__ = ["MOST_BYTES", "DoneAhead", "ahead_in", "ahead_of", "is_told", "joined", "text_of"]
 
 logger = logging.getLogger("kproto.client")
@@ -95,8 +97,13 @@ def joined(own: DoneAhead | None, before: DoneAhead | None) -> DoneAhead | None:
     return _made(own.base, bits, max(own.epoch, before.epoch))
 
 
-def text_of(ahead: DoneAhead | None, offset: int, most: int = MOST_BYTES) -> str:
+def text_of(
+    ahead: DoneAhead | None, offset: int, topic_id: Uuid = ZERO_UUID, most: int = MOST_BYTES
+) -> str:
     """The metadata of a commit of `offset`, of `most` bytes; empty where nothing is done behind it.
+
+    It says of which offset of which topic, as tools copy commits, with their metadata, to where
+    offsets mean other records. A `topic_id` of zeros is not known.
 
     What finds no room is not told, from the highest offsets down. Neither is anything where the
     offset is another one before all that: who goes back wants to have it again.
@@ -107,7 +114,7 @@ def text_of(ahead: DoneAhead | None, offset: int, most: int = MOST_BYTES) -> str
     while data:
         packed = zlib.compress(data, 1) if len(data) > _SHORT else data
         kind, told = ("z", packed) if len(packed) < len(data) else ("r", data)
-        text = f"{_PREFIX}{ahead.epoch} {kind} {b64encode(told).decode()}"
+        text = f"{_PREFIX}{topic_id} {offset} {ahead.epoch} {kind} {b64encode(told).decode()}"
         if len(text) <= most:
             return text
         data = data[: len(data) // 2].rstrip(b"\0")
@@ -119,15 +126,20 @@ def is_told(text: str) -> bool:
     return text.startswith(_PREFIX)
 
 
-def ahead_in(text: str, offset: int) -> DoneAhead | None:
+def ahead_in(text: str, offset: int, topic_id: Uuid = ZERO_UUID) -> DoneAhead | None:
     """What the metadata of a commit of `offset` says; None where it says nothing of that kind.
 
-    One that is damaged is told to the log, and says nothing: its records come again.
+    One that is damaged, or of another offset or topic, is told to the log, and says nothing: its
+    records come again.
     """
     if not is_told(text):
         return None
     try:
-        epoch, kind, told = text[len(_PREFIX) :].split(" ")
+        of_topic, of_offset, epoch, kind, told = text[len(_PREFIX) :].split(" ")
+        if int(of_offset) != offset or (
+            topic_id != ZERO_UUID and of_topic not in (str(topic_id), str(ZERO_UUID))
+        ):
+            raise ValueError(f"it is of offset {of_offset} of the topic {of_topic}")
         data = b64decode(told, validate=True)
         if kind == "z":
             packed = zlib.decompressobj()
@@ -139,7 +151,7 @@ def ahead_in(text: str, offset: int) -> DoneAhead | None:
         return _made(offset, int.from_bytes(data, "little"), int(epoch))
     except (ValueError, zlib.error) as error:
         logger.warning(
-            "the metadata of a commit is damaged (%s): what is done behind offset %d comes again",
+            "the metadata of a commit is not right (%s): what is done behind offset %d comes again",
             error,
             offset,
         )

@@ -88,7 +88,9 @@ def commits_of(
         )
     for place, state in states.items():
         state.said = max(state.said, offsets[place])
-    return {
-        place: state.to_commit(offsets[place], metadata or text_of(state.ahead, offsets[place]))
-        for place, state in states.items()
-    }
+    found = {}
+    for place, state in states.items():
+        offset = offsets[place]
+        told = metadata or text_of(state.ahead, offset, state.topic_id)
+        found[place] = state.to_commit(offset, told)
+    return found

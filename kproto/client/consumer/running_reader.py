@@ -169,7 +169,8 @@ class RunningReader(Reader):
         run = self._run = Run(host, self._view.clock, settings, handle, outlet, group_id)
         over = self._run_over = asyncio.Event()
         try:
-            with told_of(settings.stop_on, run.signalled):
+            counted = self._view.observer.runs(group_id).during(run)
+            with counted, told_of(settings.stop_on, run.signalled):
                 await check_outlets(self._view, settings.outlets)
                 self._want_too(frozenset(each.topic for each in settings.retry_topics))
                 await self._handle(run)

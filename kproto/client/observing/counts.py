@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 from .histogram import BATCH_BYTES, BATCH_RECORDS, LATENCY_MS, Histogram
 
-__all__ = ["ApiCounts", "BatchCounts", "BrokerCounts", "GroupCounts"]
+__all__ = ["ApiCounts", "BatchCounts", "BrokerCounts", "GroupCounts", "RunCounts"]
 
 
 class ApiCounts:
@@ -105,3 +107,44 @@ class GroupCounts:
     def as_dict(self) -> dict[str, int]:
         """As `metrics` shows it."""
         return {name: getattr(self, name) for name in sorted(self.__slots__)}
+
+
+class Running(Protocol):
+    """A `run` of a consumer."""
+
+    @property
+    def in_hand(self) -> int:
+        """How many records are in hand."""
+        ...
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What it has done so far."""
+        ...
+
+
+class RunCounts:
+    """What the runs of one group have done that this client has."""
+
+    __slots__ = ("_ended", "_live")
+
+    def __init__(self) -> None:
+        self._ended: Counter[str] = Counter()
+        self._live: list[Running] = []
+
+    @contextmanager
+    def during(self, run: Running) -> Iterator[None]:
+        """Count with it while it is under way, and what it has done from then on."""
+        self._live.append(run)
+        try:
+            yield
+        finally:
+            self._live.remove(run)
+            self._ended.update(run.counts)
+
+    def as_dict(self) -> dict[str, int]:
+        """As `metrics` shows it."""
+        found = Counter(self._ended)
+        for run in self._live:
+            found.update(run.counts)
+        return dict(sorted(found.items())) | {"in_hand": sum(run.in_hand for run in self._live)}

@@ -16,7 +16,7 @@ from ...messages.base import Message
 from ...wire.errors import BrokerResponseError, KprotoError
 from .calls import HookCalls, SettledBatch
 from .connection_watch import NO_WATCH, ConnectionWatch
-from .counts import ApiCounts, BatchCounts, BrokerCounts, GroupCounts
+from .counts import ApiCounts, BatchCounts, BrokerCounts, GroupCounts, RunCounts
 from .hooks import Hooks, RetryEvent
 from .lines import Troubles, at, say, tells_changes, wants
 
@@ -75,6 +75,7 @@ class Observer:
         self._consumers: WeakKeyDictionary[HasPositions, dict[tuple[str, int], int]]
         self._consumers = WeakKeyDictionary()
         self._groups: dict[str, GroupCounts] = {}
+        self._runs: dict[str, RunCounts] = {}
         self._troubles = Troubles()
         self._is_over = False
 
@@ -213,6 +214,10 @@ class Observer:
         """Where members of a group count what they do."""
         return self._groups.setdefault(group_id, GroupCounts())
 
+    def runs(self, group_id: str) -> RunCounts:
+        """Where what `run` does of a group is counted."""
+        return self._runs.setdefault(group_id, RunCounts())
+
     # What is told of it all
 
     def metrics(self, nodes: Mapping[str, int]) -> dict[str, Any]:
@@ -245,6 +250,7 @@ class Observer:
             },
             "consumers": {"lag": self._lag()},
             "groups": {group_id: its.as_dict() for group_id, its in self._groups.items()},
+            "runs": {group_id: its.as_dict() for group_id, its in self._runs.items()},
             "hooks": {"failures": self.calls.failures},
         }
 

@@ -104,6 +104,16 @@ class Run:
         return RunSummary(self._handled, self._retried, self._put_off, self._dead_letters)
 
     @property
+    def counts(self) -> dict[str, int]:
+        """The same by name, for metrics."""
+        return self.summary._asdict()
+
+    @property
+    def in_hand(self) -> int:
+        """How many records are in hand."""
+        return sum(worker.lane is not None for worker in self._workers)
+
+    @property
     def error(self) -> BaseException | None:
         """What has ended it before its time."""
         return self._error

@@ -18,6 +18,7 @@ from kproto.client.consumer.done_ahead import (
     joined,
     text_of,
 )
+from kproto.wire.uuid import Uuid
 
 BASES = st.one_of(st.integers(0, 100), st.integers(0, 2**62))
 EPOCHS = st.integers(-1, 2**31 - 1)
@@ -69,7 +70,7 @@ def made(base: int, done: set[int], epoch: int) -> DoneAhead:
 def test_what_finds_no_room_is_left_out_from_the_end(chance: object, count: int, most: int) -> None:
     bits = chance.getrandbits(count) | 1 << count  # type: ignore[attr-defined]
     ahead = DoneAhead(10, bits.to_bytes(count // 8 + 1, "little"), 3)
-    text = text_of(ahead, 10, most)
+    text = text_of(ahead, 10, most=most)
     assert len(text) <= most
     told = ahead_in(text, 10)
     if told is not None:
@@ -119,14 +120,15 @@ def test_what_was_done_in_a_log_that_is_gone_is_not() -> None:
     "text",
     [
         "kproto.done/1 ",
-        "kproto.done/1 3 r",
-        "kproto.done/1 x r AQ==",
-        "kproto.done/1 3 y AQ==",
-        "kproto.done/1 3 r A",
-        "kproto.done/1 3 r ÄÖ==",
-        "kproto.done/1 3 z AQ==",
-        "kproto.done/1 3 z eJw=",
-        "kproto.done/1 3 r AQ== more",
+        "kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA x 3 r AQ==",
+        "kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 3 r",
+        "kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 x r AQ==",
+        "kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 3 y AQ==",
+        "kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 3 r A",
+        "kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 3 r ÄÖ==",
+        "kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 3 z AQ==",
+        "kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 3 z eJw=",
+        "kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 3 r AQ== more",
     ],
 )
 def test_a_damaged_text_says_nothing_and_that_is_told(
@@ -139,7 +141,20 @@ def test_a_damaged_text_says_nothing_and_that_is_told(
 
 def test_a_text_that_would_fill_the_memory_says_nothing() -> None:
     bomb = b64encode(zlib.compress(b"\xff" * (1 << 24))).decode()
-    assert ahead_in(f"kproto.done/1 3 z {bomb}", 0) is None
+    assert ahead_in(f"kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 3 z {bomb}", 10) is None
+
+
+def test_a_text_that_was_copied_to_another_offset_or_topic_says_nothing() -> None:
+    """MirrorMaker does, where offsets mean other records."""
+    ahead = ahead_of(12, [10], 3)
+    one, other = Uuid.random(), Uuid.random()
+    text = text_of(ahead, 10, one)
+    assert offsets_of(ahead_in(text, 10, one)) == {11, 12}
+    assert offsets_of(ahead_in(text, 10)) == {11, 12}
+    assert ahead_in(text, 10, other) is None
+    assert ahead_in(text, 9, one) is None
+    assert ahead_in(text, 11, one) is None
+    assert offsets_of(ahead_in(text_of(ahead, 10), 10, one)) == {11, 12}
 
 
 @given(st.text())

@@ -44,6 +44,7 @@ NAMED = {
     ("consumers", "lag"): "TOPIC",
     ("consumers", "lag", "TOPIC"): "PARTITION",
     ("groups",): "GROUP",
+    ("runs",): "GROUP",
 }
 
 
@@ -62,6 +63,10 @@ def lose_one(broker: Broker) -> None:
     broker.control(lambda asked: Close(after_handling=True), request=ProduceRequest, times=1)
 
 
+async def _ends(record: kproto.Record) -> None:
+    raise kproto.Stop(done=True)
+
+
 async def test_the_page_lists_what_a_run_gives() -> None:
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
         broker.create_topic("t")
@@ -71,6 +76,8 @@ async def test_the_page_lists_what_a_run_gives() -> None:
         async with client.consumer("t") as consumer:
             assert (await anext(aiter(consumer))).value == b"v"
             made(client, GroupSettings("g"), "t")
+        async with client.consumer("t", group="g") as consumer:
+            await consumer.run(_ends)
             told = client.metrics()
     assert json.loads(json.dumps(told)) == told
     rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", PAGE, re.MULTILINE)
@@ -340,3 +347,28 @@ def test_addresses_that_are_met_do_not_fill_the_memory() -> None:
     assert "kept:1" in told
     assert f"moving:{2 * MOST_ADDRESSES - 1}" in told
     assert "moving:0" not in told
+
+
+async def test_what_runs_have_done_and_have_in_hand() -> None:
+    """Of one that is under way, and of those of before."""
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        await client.create_topics("t", kproto.NewTopic("dead", 1))
+        async with client.producer() as producer:
+            await producer.send_many("t", [b"%d" % at for at in range(4)])
+        told: list[dict[str, int]] = []
+
+        async def handle(record: kproto.Record) -> None:
+            if record.value == b"3":
+                told.append(client.metrics()["runs"]["g"])
+                raise kproto.Stop
+            if record.value == b"1":
+                raise ValueError
+
+        retries = kproto.Retries(1, backoff_ms=0)
+        async with client.consumer("t", group="g") as consumer:
+            for _ in range(2):
+                await consumer.run(handle, retries=retries, dead_letter_topic="dead")
+            told.append(client.metrics()["runs"]["g"])
+    assert [each.pop("in_hand") for each in told] == [1, 1, 0]
+    assert told[-1] == {"handled": 2, "retried": 1, "put_off": 0, "dead_letters": 1}
+    assert told[1] == told[2]
