@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
 
 import kproto
+from kproto.client.consumer.done_ahead import ahead_in
 from tests.support.brokers import versions
 
 pytestmark = pytest.mark.parametrize("broker_version", versions())
@@ -118,3 +120,76 @@ async def test_a_topic_that_is_not_there_is_told_at_once_and_not_created(
             for _ in range(2):
                 with pytest.raises(kproto.ConfigurationError, match="is not there"):
                     await consumer.run(handle, dead_letter_topic=f"{topic}.dead")
+
+
+#: Handles records at once, but for one that it never ends, and prints what is done.
+MEMBER = """
+import asyncio, sys
+import kproto
+
+async def main(bootstrap, topic, order):
+    async def handle(record):
+        if (record.partition, record.offset) == (1, 20):
+            await asyncio.Event().wait()
+        print(record.partition, record.offset, flush=True)
+
+    async with (
+        kproto.Client(bootstrap) as client,
+        client.consumer(
+            topic, group=topic, group_protocol="classic", session_timeout_ms=6_000
+        ) as consumer,
+    ):
+        await consumer.run(handle, order=order)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("order", [pytest.param("key", marks=pytest.mark.exhaustive), "none"])
+async def test_what_a_killed_member_had_done_behind_a_record_does_not_come_again(
+    bootstrap: str, topic: str, order: Any
+) -> None:
+    places = [(topic, partition) for partition in range(PARTITIONS)]
+    stuck = {20} if order == "none" else {at for at in range(20, EACH) if at % KEYS == 20 % KEYS}
+    async with kproto.Client(bootstrap) as client:
+        await fill(client, topic)
+        member = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", MEMBER, bootstrap, topic, order, stdout=asyncio.subprocess.PIPE
+        )
+        assert member.stdout is not None
+        done = [(await member.stdout.readline()).split() for _ in range(3 * EACH - len(stuck))]
+        while not await all_is_committed(client, places, stuck):  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.05)
+        member.kill()
+        await member.communicate()
+        assert len(done) == 3 * EACH - len(stuck)
+        again: list[tuple[int, int]] = []
+
+        async def handle(record: kproto.Record) -> None:
+            again.append((record.partition, record.offset))
+            if len(again) == len(stuck) + PARTITIONS:
+                raise kproto.Stop(done=True)
+
+        async with client.producer() as producer:  # behind all
+            for partition in range(PARTITIONS):
+                await producer.send(topic, b"end", partition=partition)
+        async with client.consumer(topic, group=topic, group_protocol="classic") as consumer:
+            await consumer.run(handle, order="partition")
+        assert sorted(again) == sorted(
+            [(1, at) for at in stuck] + [(partition, EACH) for partition in range(PARTITIONS)]
+        )
+
+
+async def all_is_committed(
+    client: kproto.Client, places: list[tuple[str, int]], stuck: set[int]
+) -> bool:
+    topic = places[0][0]
+    async with client.consumer(places, group=topic) as consumer:
+        found = await consumer.committed(*places)
+    its = found[topic, 1]
+    others = [found[topic, partition] for partition in (0, 2)]
+    if its is None or any(each is None or each.offset < EACH for each in others):
+        return False
+    told = ahead_in(its.metadata, its.offset)
+    done = {at for at in range(20, EACH) if told is not None and told.has(at)}
+    return its.offset == 20 and done == set(range(20, EACH)) - stuck

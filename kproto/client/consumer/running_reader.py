@@ -23,7 +23,7 @@ from .in_hand import InHand
 from .ownership import Ownership
 from .reader import Reader
 from .running.handlers import handle_of
-from .running.host import Host, Outlet
+from .running.host import Host, Outlet, Taker
 from .running.outlets import check_outlets
 from .running.run import Run
 from .running.settings import Order, Retries, RetryTopic, RunSettings, RunSummary
@@ -236,10 +236,10 @@ class RunningReader(Reader):
 
     # What a run asks
 
-    async def _take_next(self, run: Run) -> bool:
+    async def _take_next(self, run: Taker) -> bool:
         return await self._next_fetched(run, partial(self._take_for, run)) is not None
 
-    def _take_for(self, run: Run) -> bool | None:
+    def _take_for(self, run: Taker) -> bool | None:
         fetched = self._in_hand.take_records() if run.is_taking else None
         if fetched is None:
             return None

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from ....records import Record
 from ...cluster.metadata import TopicPartition
 
-if TYPE_CHECKING:
-    from .run import Run
-
-__all__ = ["Host", "Outlet"]
+__all__ = ["Host", "Outlet", "Taker"]
 
 
 class Outlet(Protocol):
@@ -28,11 +26,22 @@ class Outlet(Protocol):
     async def close(self, *, timeout_ms: int | None = ...) -> None: ...
 
 
+class Taker(Protocol):
+    """Who takes what has come: a run."""
+
+    @property
+    def is_taking(self) -> bool: ...
+
+    def take(
+        self, state: object, claim: object, place: TopicPartition, records: list[Record]
+    ) -> None: ...
+
+
 class Host(NamedTuple):
     """What is asked of who reads."""
 
     #: Have a run take what comes next, once there is something; False at the end.
-    take_next: Callable[[Run], Awaitable[bool]]
+    take_next: Callable[[Taker], Awaitable[bool]]
     #: Whether others may read what is assigned here; and to wait until that is known.
     is_out_of_session: Callable[[], bool]
     until_in_session: Callable[[], Awaitable[None]]
