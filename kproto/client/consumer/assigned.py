@@ -283,11 +283,14 @@ class Assigned:
 
     def ahead_of(self, state: AssignedPartition) -> DoneAhead | None:
         """What is done of a partition behind something that is not."""
+        return joined(self._own_ahead(state), state.ahead)
+
+    def _own_ahead(self, state: AssignedPartition) -> DoneAhead | None:
         own = self._handing_out.ahead(state)
         if own is None:
-            return state.ahead
+            return None
         edge, undone = own
-        return joined(ahead_of(edge, undone, state.epochs.before(edge + 1)), state.ahead)
+        return ahead_of(edge, undone, state.epochs.before(edge + 1))
 
     def tell_less(self, length: int) -> None:
         """A broker does not take so long a text beside a commit."""
@@ -308,7 +311,7 @@ class Assigned:
         return {
             place
             for place, its in done.items()
-            if its.offset == states[place].settled and not its.metadata
+            if its.offset == states[place].settled and self._own_ahead(states[place]) is None
         }
 
     def settling(

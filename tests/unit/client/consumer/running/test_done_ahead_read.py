@@ -105,6 +105,38 @@ async def test_who_commits_on_the_way_tells_what_is_still_ahead(by_hand: bool) -
         assert [at for at in range(12) if told.has(at)] == [5, 6, 7, 9, 10]
 
 
+async def test_what_the_user_has_committed_stays_where_nothing_more_is_done() -> None:
+    """Also where something is ahead that others had done."""
+    async with orders(12) as it:
+        await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
+        async with it.consumer([P0]) as consumer:
+            assert await consumer.position(P0) == 3
+            await consumer.commit({P0: 1})
+        assert (await committed(it)).offset == 1
+
+
+async def test_what_is_done_ahead_before_anything_else_is_committed() -> None:
+    """The first record of all is stuck: the offset is where all began."""
+    async with orders(12) as it, it.consumer() as consumer:
+        stuck = asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            if record.offset == 0:
+                await stuck.wait()
+
+        running = asyncio.create_task(consumer.run(handle, order="none", commit_interval_ms=0))
+        while sum(map((told_by(await committed(it))).has, range(12))) < 11:
+            pass
+        assert (await committed(it)).offset == 0
+        stuck.set()
+        running.cancel()
+        await asyncio.wait([running])
+
+
+def told_by(its: CommittedOffset) -> DoneAhead:
+    return ahead_in(its.metadata, its.offset) or DoneAhead(0, b"", 0)
+
+
 async def test_who_seeks_is_given_all() -> None:
     async with orders(12) as it:
         await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
