@@ -77,9 +77,10 @@ class Tracker:
             self.ready.append(lane)
 
     def _has_one_before(self, lane: Lane) -> bool:
-        """Whether something is in hand of what was taken before the log became another one."""
+        """Whether something is in hand of what was taken before the log became another one, or
+        before somebody went elsewhere in it."""
         return any(
-            each.state is lane.state and each is not lane and each.in_hand()
+            each.claim is lane.claim and each is not lane and each.in_hand()
             for each in self._parting
         )
 
@@ -99,9 +100,10 @@ class Tracker:
         """Somebody has handled what he wanted of it."""
         self._queue(lane)
         self._forget_if_over(lane)
-        behind = self._lanes.get(lane.state)
-        if behind is not None and behind is not lane:
-            self._queue(behind)
+        if lane.is_parting:
+            for behind in self._lanes.values():
+                if behind.claim is lane.claim and behind is not lane:
+                    self._queue(behind)
 
     def _forget_if_over(self, lane: Lane) -> None:
         if lane in self._parting and not lane.in_hand() and (lane.is_lost or lane.lowest() is None):

@@ -43,6 +43,33 @@ async def test_a_handler_may_seek_and_end_it(end: BaseException) -> None:
         assert await it.committed(0) == [2]
 
 
+@ORDERS
+async def test_behind_a_seek_nothing_is_begun_before_the_handler_has_ended(order: Any) -> None:
+    async with orders(9) as it, it.consumer() as consumer:
+        has_moved = is_in_hand = False
+
+        async def handle(record: Record) -> None:
+            nonlocal has_moved, is_in_hand
+            assert not is_in_hand, "two at once"
+            it.note(record)
+            if record.offset == 3 and not has_moved:
+                has_moved = is_in_hand = True
+                consumer.seek((TOPIC, 0), 2)
+                assert consumer._run is not None
+                while not consumer._run.waiting:  # noqa: ASYNC110 - no event tells
+                    await asyncio.sleep(0)
+                await it.client.refresh([TOPIC])
+                is_in_hand = False
+            if record.offset == 8:
+                raise Stop(done=True)
+
+        async with asyncio.timeout(10):
+            workers = 1 if order == "key" else 4
+            await consumer.run(handle, order=order, workers=workers, retries=0)
+        places = [offset for _, offset in it.handled]
+        assert places[places.index(3) + 1 :] == [*range(2, 9)]
+
+
 async def test_what_fails_behind_a_seek_is_told(caplog: pytest.LogCaptureFixture) -> None:
     async with orders(9) as it, it.consumer() as consumer:
 
