@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import sys
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -50,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
                 there = f", {members} members" if members else ""
                 bar.update(task, completed=seconds, description=f"{action}{there}")
 
-            result = asyncio.run(storm(plan, node.bootstrap, progress))
+            result = asyncio.run(storm(plan, node.bootstrap, progress, options.keep))
     except (KafkaStartError, KafkaJarsError, JavaNotFoundError, MavenError) as error:
         print(f"storm: {error}", file=sys.stderr)
         return 2
@@ -79,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--version", default=plan.version, choices=VERSIONS, help="of Kafka; default: %(default)s")
     add("--gentle", action="store_true", help="nobody is killed, stalled or slow")
+    add("--keep", type=Path, metavar="FOLDER", help="a new one: what members and broker wrote down")
     add("--json", action="store_true", help="print plain data")
     add("--write", action="store_true", help="also into docs/groups.md")
     return parser

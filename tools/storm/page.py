@@ -20,6 +20,7 @@ def facts(result: Result) -> dict[str, Any]:
         "right": result.is_right,
         "plan": asdict(result.plan),
         "members": result.members,
+        "conversions": asdict(result.conversions),
         "actions": dict(sorted(result.actions.items())),
         **asdict(result.verdict),
         "took, s": round(result.took_s),

@@ -7,23 +7,22 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import kproto
-from kproto.messages import OffsetCommitKey, OffsetCommitValue
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
 
+from .group_log import Conversions, Written, commits_of, conversions_of, read_group_log
 from .running import Group, Running
-from .sightings import Commit, Verdict, judge
+from .sightings import Verdict, judge
 
 __all__ = ["Plan", "Result", "storm"]
 
 TOPIC: Final = "storm"
 GROUP: Final = "members"
-COMMITS: Final = "__consumer_offsets"
 
 #: A stall is longer than the session (6 s) or shorter, by turns of chance.
 _STALLS_S: Final = (1.0, 15.0)
@@ -59,6 +58,7 @@ class Result:
     verdict: Verdict = field(default_factory=Verdict)
     actions: Counter[str] = field(default_factory=Counter)
     members: int = 0
+    conversions: Conversions = field(default_factory=Conversions)
     took_s: float = 0.0
     notes: list[str] = field(default_factory=list)
 
@@ -72,12 +72,17 @@ Progress = Callable[[str, float, int], None]
 """Called with the last action, the seconds that are over, and how many members there are."""
 
 
-async def storm(plan: Plan, bootstrap: str, progress: Progress) -> Result:
-    """Run the plan on a running broker."""
+async def storm(plan: Plan, bootstrap: str, progress: Progress, keep: Path | None = None) -> Result:
+    """Run the plan on a running broker; what was told and written down stays in `keep`."""
     result = Result(plan)
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="storm-") as folder:
-        group = Group(bootstrap, f"{TOPIC}-{plan.seed}", GROUP, plan.assignor, Path(folder))
+    with ExitStack() as stack:
+        if keep is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="storm-")))
+        else:
+            folder = keep
+            folder.mkdir(parents=True)
+        group = Group(bootstrap, f"{TOPIC}-{plan.seed}", GROUP, plan.assignor, folder)
         async with kproto.Client(bootstrap) as client:
             await client.create_topics(kproto.NewTopic(group.topic, plan.partitions))
             await _Storm(plan, group, client, result, progress).run()
@@ -106,13 +111,16 @@ class _Storm:
                 tasks.create_task(self._send())
                 await self._act()
                 self._is_over = True
+            over = time.time()
             ends = await self._ends()
             await self._until_seen(ends)
             await self._all_leave()
-            commits = await self._commits()
+            written = await read_group_log(self._client, self._group.name)
+            self._keep(written)
             told = [each.told() for each in self._gone]
             self._result.members = len(told)
-            self._result.verdict = judge(told, commits, ends)
+            self._result.conversions = conversions_of(written, until=over)
+            self._result.verdict = judge(told, commits_of(written, self._group.topic), ends)
             self._result.notes += [
                 f"{each.name}: {error}" for each in told if each.is_strict for error in each.errors
             ]
@@ -263,14 +271,7 @@ class _Storm:
     async def _all_leave(self) -> None:
         await self._leaves(list(self._members))
 
-    async def _commits(self) -> list[Commit]:
-        """All commits of the group in their order, as the brokers have them."""
-        found = []
-        async for record in self._client.consumer(COMMITS, stop_at_end=True):
-            read = decode_coordinator_record(record)
-            match read:
-                case CoordinatorRecord(OffsetCommitKey() as key, OffsetCommitValue() as value):
-                    if (key.group, key.topic) == (self._group.name, self._group.topic):
-                        at = value.commit_timestamp / 1000
-                        found.append(Commit(key.partition, value.offset, at))
-        return found
+    def _keep(self, written: Iterable[Written]) -> None:
+        with (self._group.folder / "group.log").open("w", encoding="utf-8") as log:
+            for offset, at, (key, value, _) in written:
+                log.write(f"{offset} {at:.3f} {key!r} {value!r}\n")
