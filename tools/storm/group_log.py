@@ -1,4 +1,4 @@
-"""What the broker wrote down of a group: what was committed, and when its protocol changed.
+"""What the broker wrote down of a group: commits, when its protocol changed, and who lost by that.
 
 Read from `__consumer_offsets`, whose records of one group stand in one partition, in their order.
 """
@@ -11,7 +11,10 @@ from typing import Final, NamedTuple
 
 import kproto
 from kproto.messages import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
@@ -21,7 +24,14 @@ from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_reco
 
 from .sightings import Commit
 
-__all__ = ["Conversions", "Written", "commits_of", "conversions_of", "read_group_log"]
+__all__ = [
+    "Conversions",
+    "Written",
+    "commits_of",
+    "conversions_of",
+    "left_behind",
+    "read_group_log",
+]
 
 _TOPIC: Final = "__consumer_offsets"
 
@@ -100,4 +110,31 @@ def conversions_of(written: Iterable[Written], until: float = float("inf")) -> C
             found.to_classic += 1
         else:
             found.to_consumer += 1
+    return found
+
+
+def left_behind(written: Iterable[Written]) -> dict[str, list[float]]:
+    """By client id, when members were left behind in a group that became a classic one.
+
+    Its generation is the epoch of the group then. A member that had not followed to that epoch
+    is in a generation that is over, and the broker refuses its commits (ILLEGAL_GENERATION),
+    though its partitions are nobody else's yet.
+    """
+    found: dict[str, list[float]] = {}
+    epochs: dict[str, int] = {}
+    is_classic = True
+    for _, at, (key, value, _) in written:
+        match key, value:
+            case (
+                ConsumerGroupCurrentMemberAssignmentKey(),
+                ConsumerGroupCurrentMemberAssignmentValue(),
+            ):
+                epochs[key.member_id] = value.member_epoch
+            case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue():
+                is_classic = False
+            case GroupMetadataKey(), GroupMetadataValue():
+                for member in () if is_classic else value.members:
+                    if epochs.get(member.member_id) != value.generation:
+                        found.setdefault(member.client_id, []).append(at)
+                is_classic = True
     return found

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from .protocols import MIXED
 from .run import Result
 
 __all__ = ["PAGE", "PART", "facts", "table"]
@@ -47,6 +48,15 @@ def table(result: Result) -> str:
         ("not committed at the end", verdict.uncommitted),
         ("took", f"{result.took_s:,.0f} s, seed {plan.seed}"),
     ]
+    if plan.assignor == MIXED:
+        found = result.conversions
+        text = (
+            f"{found.to_consumer} to the consumer protocol, {found.to_classic} to the classic one"
+        )
+        rows.insert(3, ("converted with members in it", text))
+        rows.insert(
+            -1, ("not committed, as a conversion left its member behind", verdict.left_behind)
+        )
     if plan.others:
         rows.insert(-1, ("seen twice behind members of other clients", verdict.by_peers))
     lines = ["Right." if result.is_right else "NOT RIGHT.", "", "| | |", "|---|---|"]

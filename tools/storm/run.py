@@ -15,7 +15,14 @@ from typing import Final
 
 import kproto
 
-from .group_log import Conversions, Written, commits_of, conversions_of, read_group_log
+from .group_log import (
+    Conversions,
+    Written,
+    commits_of,
+    conversions_of,
+    left_behind,
+    read_group_log,
+)
 from .running import Group, Running
 from .sightings import Verdict, judge
 
@@ -118,6 +125,9 @@ class _Storm:
             written = await read_group_log(self._client, self._group.name)
             self._keep(written)
             told = [each.told() for each in self._gone]
+            behind = left_behind(written)
+            for each in told:
+                each.left_behind += behind.get(each.name, [])
             self._result.members = len(told)
             self._result.conversions = conversions_of(written, until=over)
             self._result.verdict = judge(told, commits_of(written, self._group.topic), ends)

@@ -7,6 +7,8 @@ import pytest
 import kproto
 from kproto.broker import Broker
 from kproto.messages import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     GroupMetadataKey,
@@ -21,6 +23,7 @@ from tools.storm.group_log import (
     Written,
     commits_of,
     conversions_of,
+    left_behind,
     read_group_log,
 )
 from tools.storm.sightings import Commit
@@ -91,3 +94,31 @@ async def test_the_log_of_one_group_of_a_broker() -> None:
         log = await read_group_log(client, "one")
     assert [(each.partition, each.offset) for each in commits_of(log, "t")] == [(0, 0)]
     assert all(getattr(each.record.key, "group", None) == "one" for each in log)
+
+
+def epoch(member: str, epoch: int | None) -> CoordinatorRecord:
+    key = ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id=member)
+    if epoch is None:
+        return CoordinatorRecord(key)
+    return CoordinatorRecord(key, ConsumerGroupCurrentMemberAssignmentValue(member_epoch=epoch))
+
+
+def generation(number: int, *members: str) -> CoordinatorRecord:
+    its = [MemberMetadata(member_id=each, client_id=f"client-{each}") for each in members]
+    value = GroupMetadataValue(generation=number, members=its)
+    return CoordinatorRecord(GroupMetadataKey(group="g"), value)
+
+
+def test_who_had_not_followed_to_the_epoch_that_became_the_generation_is_left_behind() -> None:
+    before = (generation(16, "a", "b"), NO_CLASSIC, CONSUMER, epoch("a", 16), epoch("b", 16))
+    after = (epoch("a", None), epoch("b", None), NO_CONSUMER, generation(18, "a", "b"))
+    assert left_behind(written(*before, *after)) == {"client-a": [8.0], "client-b": [8.0]}
+    assert left_behind(written(*before, epoch("b", 18), *after)) == {"client-a": [9.0]}
+    both = (epoch("a", 17), epoch("a", 18), epoch("b", 18))
+    assert left_behind(written(*before, *both, *after)) == {}
+
+
+def test_generations_of_a_classic_group_leave_nobody_behind() -> None:
+    assert left_behind(written(generation(1, "a"), generation(2, "a", "b"))) == {}
+    again = (CONSUMER, epoch("a", 3), NO_CONSUMER, generation(3, "a"), generation(4, "a"))
+    assert left_behind(written(*again)) == {}
