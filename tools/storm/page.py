@@ -50,13 +50,10 @@ def table(result: Result) -> str:
     ]
     if plan.assignor == MIXED:
         found = result.conversions
-        text = (
-            f"{found.to_consumer} to the consumer protocol, {found.to_classic} to the classic one"
-        )
+        text = f"{found.to_consumer}x to the consumer protocol, {found.to_classic}x back"
         rows.insert(3, ("converted with members in it", text))
-        rows.insert(
-            -1, ("not committed, as a conversion left its member behind", verdict.left_behind)
-        )
+        text = "seen again, or not committed, as a conversion left its member behind"
+        rows.insert(-1, (text, verdict.left_behind))
     if plan.others:
         rows.insert(-1, ("seen twice behind members of other clients", verdict.by_peers))
     lines = ["Right." if result.is_right else "NOT RIGHT.", "", "| | |", "|---|---|"]

@@ -126,8 +126,8 @@ class _Storm:
             self._keep(written)
             told = [each.told() for each in self._gone]
             behind = left_behind(written)
-            for each in told:
-                each.left_behind += behind.get(each.name, [])
+            for its in told:
+                its.left_behind += behind.get(its.name, [])
             self._result.members = len(told)
             self._result.conversions = conversions_of(written, until=over)
             self._result.verdict = judge(told, commits_of(written, self._group.topic), ends)

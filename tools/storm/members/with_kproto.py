@@ -38,7 +38,7 @@ async def main() -> None:
 
     told.say("started")
     async with (
-        kproto.Client(bootstrap, client_id=Path(path).stem) as client,
+        kproto.Client(bootstrap, kproto.ClientSettings(client_id=Path(path).stem)) as client,
         client.consumer(
             topic,
             group=group,
