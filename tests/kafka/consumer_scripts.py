@@ -258,7 +258,7 @@ def a_classic_member_is_left_behind(side: ConsumerSide) -> Iterator[object]:
     yield classic(side, "a", "t"), share(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
     generation = side.generations["a"]
     yield side.enter("b", "t"), side.commit("a", generation, ("t", 0), version=8), "taken yet"
-    yield side.go("b"), side.describe(), "where it has all of its partitions"
+    yield side.go("b"), side.describe(), "whose generation is that epoch"
     yield side.commit("a", generation, ("t", 0), version=8), beat(side, "a")
 
 

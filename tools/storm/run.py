@@ -23,6 +23,7 @@ from .group_log import (
     left_behind,
     read_group_log,
 )
+from .protocols import BROKERS_OWN, MIXED
 from .running import Group, Running
 from .sightings import Verdict, judge
 
@@ -180,6 +181,8 @@ class _Storm:
             found.append(("leave", 3))
             if self._plan.harms:
                 found += [("kill", 1), ("stall", 1)]
+        if self._plan.assignor == MIXED and 0 < len(self._of_consumers()) < len(able):
+            found.append(("convert", 1))
         if self._plan.harms and any(each in ours for each in able):
             found.append(("slow", 1))
         if any(each.is_stalled for each in self._members):
@@ -205,6 +208,14 @@ class _Storm:
 
     async def _leave(self) -> None:
         await self._leaves([self._one()])
+
+    def _of_consumers(self) -> list[Running]:
+        its = [each for each in self._members if each.assignor in BROKERS_OWN]
+        return [each for each in its if not each.is_stalled]
+
+    async def _convert(self) -> None:
+        """Have all of the consumer protocol leave: the group becomes a classic one."""
+        await self._leaves(self._of_consumers())
 
     async def _leaves(self, leaving: Sequence[Running]) -> None:
         for each in leaving:

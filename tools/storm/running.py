@@ -51,7 +51,7 @@ class Running:
         self.is_stalled = False
         self._told = group.folder / f"{self.name}.lines"
         self._said = group.folder / f"{self.name}.log"
-        assignor = assignor_of(group.assignor, kind, number)
+        self.assignor = assignor = assignor_of(group.assignor, kind, number)
         with self._said.open("wb") as said:
             module = KINDS[kind]
             if module is None:
