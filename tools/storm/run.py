@@ -67,6 +67,8 @@ class Result:
     actions: Counter[str] = field(default_factory=Counter)
     members: int = 0
     conversions: Conversions = field(default_factory=Conversions)
+    #: Members of other clients that ended by a fault of theirs, by client.
+    ended_by_fault: Counter[str] = field(default_factory=Counter)
     took_s: float = 0.0
     notes: list[str] = field(default_factory=list)
 
@@ -260,7 +262,11 @@ class _Storm:
             if not each.is_there:
                 self._members.remove(each)
                 self._gone.append(each)
-                self._result.notes.append(f"{each.name} ended by itself:\n{each.last_words()}")
+                if each.ended_by_its_fault():
+                    self._result.ended_by_fault[each.kind] += 1
+                else:
+                    words = f"{each.name} ended by itself:\n{each.last_words()}"
+                    self._result.notes.append(words)
 
     # At the end
 

@@ -31,6 +31,13 @@ KINDS: Final[Mapping[str, str | None]] = {
 }
 
 
+#: What members of other clients say last where they end by a fault of their own: docs/findings.md.
+_THEIR_ENDS: Final[Mapping[str, str]] = {
+    # JoinGroup is answered so to who waits for its end while the group is converted (KIP-848).
+    "aiokafka": "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()",
+}
+
+
 class Group(NamedTuple):
     """The group that members join, and the folder in which they tell."""
 
@@ -120,6 +127,14 @@ class Running:
     def is_new(self) -> bool:
         """Whether it was ended by being told to leave, before it had said a word."""
         return self.exit_code == -signal.SIGTERM and not self._lines()
+
+    def ended_by_its_fault(self) -> bool:
+        """Whether it is another client's, and ended by a fault that is known; harmed by that."""
+        words = _THEIR_ENDS.get(self.kind)
+        if words is None or words not in self.last_words():
+            return False
+        self.member.harmed.append(self._said.stat().st_mtime)
+        return True
 
     def told(self) -> Member:
         """What it has told up to now."""
