@@ -17,7 +17,7 @@ from tools.setup.java import JavaNotFoundError
 from tools.setup.maven import MavenError
 from tools.setup.parts import write_part
 
-from .page import PAGE, PART, facts, table
+from .page import PAGE, facts, part_of, table
 from .protocols import BROKER_CONFIG, MIXED
 from .run import Plan, storm
 from .running import KINDS
@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     print(json.dumps(facts(result), indent=2) if options.json else table(result))
     if options.write:
-        write_part(PAGE, PART, table(result))
+        write_part(PAGE, part_of(plan), table(result))
     return 0 if result.is_right else 1
 
 

@@ -6,13 +6,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from .protocols import MIXED
-from .run import Result
+from .protocols import BROKERS_OWN, MIXED
+from .run import Plan, Result
 
-__all__ = ["PAGE", "PART", "facts", "table"]
+__all__ = ["PAGE", "facts", "part_of", "table"]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "groups.md"
-PART = "storm"
+
+
+def part_of(plan: Plan) -> str:
+    """Which part of the page it is: one for classic groups, and one for each of the others."""
+    return f"storm, {plan.assignor}" if plan.assignor in (*BROKERS_OWN, MIXED) else "storm"
 
 
 def facts(result: Result) -> dict[str, Any]:
