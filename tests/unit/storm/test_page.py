@@ -29,9 +29,7 @@ def test_a_mixed_storm_says_how_often_the_group_was_converted() -> None:
 
 
 def test_what_is_wrong_is_named() -> None:
-    result = Result(
-        Plan(), Verdict(uncommitted=1, named=["0 ends at 5"]), notes=["one had not left"]
-    )
+    result = Result(Plan(), Verdict(uncommitted=1, named=["0 ends at 5"]), notes=["has not left"])
     said = table(result)
     assert said.startswith("NOT RIGHT.")
     assert "0 ends at 5" in said
