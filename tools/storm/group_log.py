@@ -20,20 +20,23 @@ from kproto.messages import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from kproto.records import Record
 from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
 
 from .sightings import Commit
 
 __all__ = [
+    "OFFSETS_TOPIC",
     "Conversions",
     "Written",
     "commits_of",
     "conversions_of",
     "left_behind",
     "read_group_log",
+    "written_of",
 ]
 
-_TOPIC: Final = "__consumer_offsets"
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 #: One record of a group, by its protocol.
 _OF_A_GROUP: Final = (GroupMetadataKey, ConsumerGroupMetadataKey)
@@ -63,9 +66,15 @@ class Conversions:
 
 async def read_group_log(client: kproto.Client, group: str) -> list[Written]:
     """All that is written down of the group, in its order."""
+    records = [record async for record in client.consumer(OFFSETS_TOPIC, stop_at_end=True)]
+    return written_of(records, group)
+
+
+def written_of(records: Iterable[Record], group: str) -> list[Written]:
+    """What of the records of `__consumer_offsets` is of the group."""
     found = []
-    async for record in client.consumer(_TOPIC, stop_at_end=True):
-        read = decode_coordinator_record(record)
+    for record in records:
+        read = decode_coordinator_record(record, topic=OFFSETS_TOPIC)
         if isinstance(read, CoordinatorRecord) and _group_of(read) == group:
             found.append(Written(record.offset, record.timestamp / 1000, read))
     return found
