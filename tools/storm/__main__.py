@@ -26,18 +26,22 @@ from .running import KINDS
 def main(arguments: list[str] | None = None) -> int:
     """Run it; the exit code is 1 when anything is wrong."""
     options = _parser().parse_args(arguments)
-    plan = Plan(
-        minutes=options.minutes,
-        seed=options.seed,
-        partitions=options.partitions,
-        rate=options.rate,
-        ours=options.ours,
-        others=options.others,
-        kinds=tuple(options.kinds),
-        assignor=options.assignor,
-        version=options.version,
-        harms=not options.gentle,
-    )
+    try:
+        plan = Plan(
+            minutes=options.minutes,
+            seed=options.seed,
+            partitions=options.partitions,
+            rate=options.rate,
+            ours=options.ours,
+            others=options.others,
+            kinds=tuple(options.kinds),
+            assignor=options.assignor,
+            version=options.version,
+            harms=not options.gentle,
+        )
+    except ValueError as error:
+        print(f"storm: {error}", file=sys.stderr)
+        return 2
     logging.getLogger("kproto").setLevel(logging.ERROR)
     columns = (TextColumn("{task.description:40}"), BarColumn(), TimeElapsedColumn())
     try:

@@ -23,7 +23,7 @@ from .group_log import (
     left_behind,
     read_group_log,
 )
-from .protocols import BROKERS_OWN, MIXED
+from .protocols import BROKERS_OWN, MIXED, is_classic
 from .running import Group, Running
 from .sightings import Verdict, judge
 
@@ -43,7 +43,8 @@ _SEEN_WITHIN_S: Final = 90.0
 class Plan:
     """What is done; the same seed draws the same actions.
 
-    `ours` and `others` are the most members at a time; `kinds` those of the others.
+    `ours` and `others` are the most members at a time; `kinds` those of the others. Raises
+    ValueError where these have no such protocol.
     """
 
     minutes: float = 10.0
@@ -56,6 +57,14 @@ class Plan:
     assignor: str = "cooperative-sticky"
     version: str = "4.4.0"
     harms: bool = True
+
+    def __post_init__(self) -> None:
+        cannot = [kind for kind in self.kinds if is_classic(kind, self.version)]
+        if self.others and cannot and self.assignor in BROKERS_OWN:
+            raise ValueError(
+                f"{', '.join(cannot)} cannot be a member of the consumer protocol with Kafka "
+                f"{self.version}: leave it out, or take the assignor {MIXED}"
+            )
 
 
 @dataclass
@@ -92,7 +101,7 @@ async def storm(plan: Plan, bootstrap: str, progress: Progress, keep: Path | Non
         else:
             folder = keep
             folder.mkdir(parents=True)
-        group = Group(bootstrap, f"{TOPIC}-{plan.seed}", GROUP, plan.assignor, folder)
+        group = Group(bootstrap, f"{TOPIC}-{plan.seed}", GROUP, plan.assignor, plan.version, folder)
         async with kproto.Client(bootstrap) as client:
             await client.create_topics(kproto.NewTopic(group.topic, plan.partitions))
             await _Storm(plan, group, client, result, progress).run()

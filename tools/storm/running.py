@@ -45,6 +45,7 @@ class Group(NamedTuple):
     topic: str
     name: str
     assignor: str
+    version: str
     folder: Path
 
 
@@ -58,7 +59,7 @@ class Running:
         self.is_stalled = False
         self._told = group.folder / f"{self.name}.lines"
         self._said = group.folder / f"{self.name}.log"
-        self.assignor = assignor = assignor_of(group.assignor, kind, number)
+        self.assignor = assignor = assignor_of(group.assignor, kind, number, group.version)
         with self._said.open("wb") as said:
             module = KINDS[kind]
             if module is None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.storm import running
+from tools.storm import Plan, running
+from tools.storm.protocols import assignor_of
 from tools.storm.running import Group, Running
 
 KNOWN = "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"
@@ -17,7 +18,7 @@ KNOWN = "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"
 def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Group:
     monkeypatch.setattr(running, "peers_python", lambda: Path(sys.executable))
     monkeypatch.setattr(running, "KINDS", dict.fromkeys(running.KINDS, "this"))
-    return Group("127.0.0.1:1", "topic", "group", "range", tmp_path)
+    return Group("127.0.0.1:1", "topic", "group", "range", "4.4.0", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,25 @@ def test_an_end_by_a_known_fault(group: Group, kind: str, words: str, is_theirs:
     (group.folder / f"{kind}-1.log").write_text(f"Traceback:\n{words}\n")
     assert member.ended_by_its_fault() is is_theirs
     assert len(member.told().harmed) == is_theirs
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "assignors"),
+    [
+        ("kproto", "3.9.2", {"range", "uniform"}),
+        ("java", "3.9.2", {"range", "uniform"}),
+        ("confluent", "4.4.0", {"range", "uniform"}),
+        ("confluent", "3.9.2", {"range"}),
+        ("aiokafka", "4.4.0", {"range"}),
+    ],
+)
+def test_members_of_a_mixed_storm(kind: str, version: str, assignors: set[str]) -> None:
+    assert {assignor_of("mixed", kind, number, version) for number in range(4)} == assignors
+
+
+@pytest.mark.parametrize(("kind", "version"), [("aiokafka", "4.4.0"), ("confluent", "3.9.2")])
+def test_who_has_no_consumer_protocol_is_not_planned(kind: str, version: str) -> None:
+    with pytest.raises(ValueError, match=f"{kind} cannot be a member"):
+        Plan(kinds=(kind,), assignor="uniform", version=version)
+    Plan(kinds=(kind,), assignor="mixed", version=version)
+    Plan(kinds=(kind,), assignor="uniform", version=version, others=0)
