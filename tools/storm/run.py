@@ -288,9 +288,10 @@ class _Storm:
         """Wait until members have seen every record."""
         deadline = time.monotonic() + _SEEN_WITHIN_S
         wanted = sum(ends.values())
-        if not self._members:
-            self._join("kproto" if self._plan.ours else self._plan.kinds[0])
         while True:
+            self._look_for_dead()
+            if not self._members:
+                self._join("kproto" if self._plan.ours else self._plan.kinds[0])
             told = [each.told() for each in [*self._members, *self._gone]]
             seen = len({(s.partition, s.offset) for each in told for s in each.seen})
             self._progress(f"{wanted - seen} unseen", time.monotonic() - self._begun, 0)
@@ -301,7 +302,6 @@ class _Storm:
                     f"{wanted - seen} records were not seen {_SEEN_WITHIN_S:g} s after the end"
                 )
                 return
-            self._look_for_dead()
             await asyncio.sleep(1)
 
     async def _all_leave(self) -> None:
