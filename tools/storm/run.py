@@ -274,7 +274,7 @@ class _Storm:
                 if each.ended_by_its_fault():
                     self._result.ended_by_fault[each.kind] += 1
                 else:
-                    words = f"{each.name} ended by itself:\n{each.last_words()}"
+                    words = f"{each.name} ended by itself ({each.exit_code}):\n{each.last_words()}"
                     self._result.notes.append(words)
 
     # At the end

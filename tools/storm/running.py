@@ -108,8 +108,12 @@ class Running:
         self.is_stalled = False
 
     def be_slow(self) -> None:
-        """Let the next record take longer than the group allows; ours alone can be told."""
-        self._process.send_signal(signal.SIGUSR1)
+        """Let the next record take longer than the group allows; ours alone can be told.
+
+        Nothing happens to one that is starting yet: the signal would end it.
+        """
+        if self._lines():
+            self._process.send_signal(signal.SIGUSR1)
 
     def ended_by(self, deadline: float) -> bool:
         """Whether it has ended by then, a time of the monotonic clock."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -37,6 +38,22 @@ def test_an_end_by_a_known_fault(group: Group, kind: str, words: str, is_theirs:
     (group.folder / f"{kind}-1.log").write_text(f"Traceback:\n{words}\n")
     assert member.ended_by_its_fault() is is_theirs
     assert len(member.told().harmed) == is_theirs
+
+
+def test_a_member_that_is_starting_is_not_told_to_be_slow(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it listens to the signal that would end it."""
+    monkeypatch.setattr(running, "KINDS", {"kproto": "nobody"})
+    member = Running("kproto", 1, group)
+    told: list[int] = []
+    monkeypatch.setattr(member._process, "send_signal", told.append)
+    member.be_slow()
+    assert told == []
+    (group.folder / "kproto-1.lines").write_text("started 1.0 \n")
+    member.be_slow()
+    assert told == [signal.SIGUSR1]
+    member.kill()
 
 
 @pytest.mark.parametrize(
