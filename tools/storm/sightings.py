@@ -25,6 +25,8 @@ _CLOCK_S: Final = 0.002
 _MOST_NAMED: Final = 10
 #: Members commit each second: what they saw so many seconds before they had to have committed.
 _COMMITTED_WITHIN_S: Final = 3.0
+#: How long the last commit of what is given up may take.
+_LAST_COMMIT_S: Final = 1.0
 
 
 class Sighting(NamedTuple):
@@ -96,14 +98,23 @@ class Member:
         return any(since <= at <= until for at in self.harmed)
 
     def could_not_commit(self, partition: int, seen_at: float) -> bool:
-        """Whether it was left behind before it had to have committed what it saw then."""
+        """Whether it was left behind before it had to have committed what it saw then.
+
+        It tells that it gives up a partition before its last commit, which it may still be left
+        behind for; not any more when it is assigned others.
+        """
         return any(
-            since <= min(at, seen_at) <= max(at, seen_at) <= until
+            since <= seen_at <= until
+            and since <= at <= self._last_commit_by(until)
             and at - seen_at < _COMMITTED_WITHIN_S
             for which, since, until in self.owned
             if which == partition
             for at in self.left_behind
         )
+
+    def _last_commit_by(self, given_up: float) -> float:
+        later = (since for _, since, _ in self.owned if since >= given_up)
+        return min([given_up + _LAST_COMMIT_S, *later])
 
 
 #: Records, by when they were seen last, and by whom.
