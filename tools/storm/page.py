@@ -28,7 +28,7 @@ def facts(result: Result) -> dict[str, Any]:
         "conversions": asdict(result.conversions),
         "actions": dict(sorted(result.actions.items())),
         **asdict(result.verdict),
-        "ended by a fault of theirs": dict(result.ended_by_fault),
+        "known_ends": dict(+result.known_ends),
         "took, s": round(result.took_s),
         "notes": result.notes,
     }
@@ -59,8 +59,8 @@ def table(result: Result) -> str:
         rows.insert(3, ("converted with members in it", text))
         text = "seen again, or not committed, as a conversion left its member behind"
         rows.insert(-1, (text, verdict.left_behind))
-    for kind, count in result.ended_by_fault.items():
-        rows.insert(-1, (f"members of {kind} that ended by a fault of theirs", count))
+    for kind, count in (+result.known_ends).items():
+        rows.insert(-1, (f"members of {kind} that ended by a fault among the findings", count))
     if plan.others:
         rows.insert(-1, ("seen twice behind members of other clients", verdict.by_peers))
     lines = ["Right." if result.is_right else "NOT RIGHT.", "", "| | |", "|---|---|"]

@@ -76,8 +76,8 @@ class Result:
     actions: Counter[str] = field(default_factory=Counter)
     members: int = 0
     conversions: Conversions = field(default_factory=Conversions)
-    #: Members of other clients that ended by a fault of theirs, by client.
-    ended_by_fault: Counter[str] = field(default_factory=Counter)
+    #: Members that ended by a known fault of theirs, or of the broker, by client.
+    known_ends: Counter[str] = field(default_factory=Counter)
     took_s: float = 0.0
     notes: list[str] = field(default_factory=list)
 
@@ -240,9 +240,19 @@ class _Storm:
                     f"{each.name} had not left after {_LEAVES_WITHIN_S:g} s:\n{each.last_words()}"
                 )
                 each.kill()
-            elif each.kind == "kproto" and each.exit_code != 0 and not each.is_new:
+            elif (
+                each.kind == "kproto"
+                and each.exit_code != 0
+                and not each.is_new
+                and not self._is_known_end(each)
+            ):
                 text = f"{each.name} failed ({each.exit_code}):\n{each.last_words()}"
                 self._result.notes.append(text)
+
+    def _is_known_end(self, ended: Running) -> bool:
+        is_known = ended.ended_by_known_fault()
+        self._result.known_ends[ended.kind] += is_known
+        return is_known
 
     async def _kill(self) -> None:
         each = self._one()
@@ -271,9 +281,7 @@ class _Storm:
             if not each.is_there:
                 self._members.remove(each)
                 self._gone.append(each)
-                if each.ended_by_its_fault():
-                    self._result.ended_by_fault[each.kind] += 1
-                else:
+                if not self._is_known_end(each):
                     words = f"{each.name} ended by itself ({each.exit_code}):\n{each.last_words()}"
                     self._result.notes.append(words)
 

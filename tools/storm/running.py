@@ -31,11 +31,26 @@ KINDS: Final[Mapping[str, str | None]] = {
 }
 
 
-#: What members of other clients say last where they end by a fault of their own: docs/findings.md.
-_THEIR_ENDS: Final[Mapping[str, str]] = {
-    # JoinGroup is answered so to who waits for its end while the group is converted (KIP-848).
-    "aiokafka": "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()",
-}
+class KnownEnd(NamedTuple):
+    """What members of a client say last where they end by a fault of theirs, or of the broker."""
+
+    kind: str
+    release: str  #: of the broker, as it begins
+    words: str
+
+
+_NOT_CONVERTED: Final = (
+    "Cannot upgrade the classic group members to consumer group because the embedded consumer "
+    "protocol is malformed"
+)
+#: Both of groups that are converted: see docs/findings.md.
+_KNOWN_ENDS: Final = (
+    # JoinGroup is answered so to who waits for its end meanwhile.
+    KnownEnd("aiokafka", "", "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"),
+    # Kafka 3.9 says so where a classic member has joined, and not asked for its assignment yet.
+    KnownEnd("java", "3.9", _NOT_CONVERTED),
+    KnownEnd("kproto", "3.9", _NOT_CONVERTED),
+)
 
 
 class Group(NamedTuple):
@@ -57,6 +72,7 @@ class Running:
         self.name = f"{kind}-{number}"
         self.member = Member(self.name, is_strict=kind == "kproto")
         self.is_stalled = False
+        self._version = group.version
         self._told = group.folder / f"{self.name}.lines"
         self._said = group.folder / f"{self.name}.log"
         self.assignor = assignor = assignor_of(group.assignor, kind, number, group.version)
@@ -133,10 +149,15 @@ class Running:
         """Whether it was ended by being told to leave, before it had said a word."""
         return self.exit_code == -signal.SIGTERM and not self._lines()
 
-    def ended_by_its_fault(self) -> bool:
-        """Whether it is another client's, and ended by a fault that is known; harmed by that."""
-        words = _THEIR_ENDS.get(self.kind)
-        if words is None or words not in self.last_words():
+    def ended_by_known_fault(self) -> bool:
+        """Whether it ended by one that is not this storm's to judge; harmed by that."""
+        words = self.last_words()
+        if not any(
+            known.kind == self.kind
+            and self._version.startswith(known.release)
+            and known.words in words
+            for known in _KNOWN_ENDS
+        ):
             return False
         self.member.harmed.append(self._said.stat().st_mtime)
         return True

@@ -18,12 +18,13 @@ def test_a_mixed_storm_says_how_often_the_group_was_converted() -> None:
         Plan(assignor="mixed"),
         Verdict(records=9, left_behind=3),
         conversions=Conversions(to_consumer=5, to_classic=4, while_empty=7),
-        ended_by_fault=Counter(aiokafka=2),
+        known_ends=Counter(aiokafka=2, java=0),
     )
     said = table(result)
     assert "| converted with members in it | 5x to the consumer protocol, 4x back |" in said
     assert "as a conversion left its member behind | 3 |" in said
-    assert "| members of aiokafka that ended by a fault of theirs | 2 |" in said
+    assert "| members of aiokafka that ended by a fault among the findings | 2 |" in said
+    assert "members of java" not in said
     assert said.startswith("Right.")
     assert "converted" not in table(Result(Plan(assignor="uniform")))
 

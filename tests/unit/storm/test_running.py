@@ -12,7 +12,11 @@ from tools.storm import Plan, running
 from tools.storm.protocols import assignor_of
 from tools.storm.running import Group, Running
 
-KNOWN = "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"
+AIOKAFKA = "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"
+BROKER = (
+    "GroupIdNotFoundException: Cannot upgrade the classic group members to consumer group because "
+    "the embedded consumer protocol is malformed."
+)
 
 
 @pytest.fixture
@@ -23,21 +27,29 @@ def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Group:
 
 
 @pytest.mark.parametrize(
-    ("kind", "words", "is_theirs"),
+    ("kind", "version", "words", "is_known"),
     [
-        ("aiokafka", KNOWN, True),
-        ("aiokafka", "aiokafka.errors.KafkaError: KafkaError: CorruptRecordException()", False),
-        ("confluent", KNOWN, False),
-        ("kproto", KNOWN, False),
+        ("aiokafka", "4.4.0", AIOKAFKA, True),
+        ("aiokafka", "4.4.0", "KafkaError: KafkaError: CorruptRecordException()", False),
+        ("confluent", "4.4.0", AIOKAFKA, False),
+        ("kproto", "4.4.0", AIOKAFKA, False),
+        ("java", "3.9.2", BROKER, True),
+        ("kproto", "3.9.2", BROKER, True),
+        ("kproto", "3.9.2", "GROUP_ID_NOT_FOUND", False),
+        ("java", "4.4.0", BROKER, False),
+        ("kproto", "4.4.0", BROKER, False),
     ],
 )
-def test_an_end_by_a_known_fault(group: Group, kind: str, words: str, is_theirs: bool) -> None:
-    member = Running(kind, 1, group)
+def test_an_end_by_a_known_fault(
+    group: Group, kind: str, version: str, words: str, is_known: bool
+) -> None:
+    member = Running("kproto", 1, group._replace(version=version))
     member.kill()
     member.member.harmed.clear()
-    (group.folder / f"{kind}-1.log").write_text(f"Traceback:\n{words}\n")
-    assert member.ended_by_its_fault() is is_theirs
-    assert len(member.told().harmed) == is_theirs
+    member.kind = kind
+    (group.folder / "kproto-1.log").write_text(f"Traceback:\n{words}\n")
+    assert member.ended_by_known_fault() is is_known
+    assert len(member.told().harmed) == is_known
 
 
 def test_a_member_that_is_starting_is_not_told_to_be_slow(
