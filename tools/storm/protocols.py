@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["BROKERS_OWN", "BROKER_CONFIG", "MIXED", "assignor_of", "is_classic", "of_ours"]
+__all__ = ["AUTO", "BROKERS_OWN", "BROKER_CONFIG", "MIXED", "assignor_of", "is_classic", "of_ours"]
 
 #: Assignors of the broker: who goes by one is of the consumer protocol (KIP-848).
 BROKERS_OWN: Final = ("uniform",)
 
 #: Members of both protocols, by turns: the group changes its own as they come and go.
 MIXED: Final = "mixed"
+
+#: Of ours: by the protocol that its group has, as is the default.
+AUTO: Final = "auto"
 
 #: They have no consumer protocol.
 _CLASSIC: Final = ("aiokafka", "kafka-python")
@@ -40,11 +43,16 @@ def assignor_of(storm: str, kind: str, number: int, version: str) -> str:
     """By which assignor a member goes, of a client and a number, in a storm of that one."""
     if storm != MIXED:
         return storm
-    return "range" if is_classic(kind, version) or number % 2 else BROKERS_OWN[0]
+    if is_classic(kind, version):
+        return "range"
+    turns = (BROKERS_OWN[0], "range", AUTO) if kind == "kproto" else (BROKERS_OWN[0], "range")
+    return turns[number % len(turns)]
 
 
 def of_ours(assignor: str) -> dict[str, Any]:
     """Settings of a member of ours."""
+    if assignor == AUTO:
+        return {}
     if assignor in BROKERS_OWN:
         return {"group_protocol": "consumer", "server_assignor": assignor}
     return {"group_protocol": "classic", "assignors": [assignor]}

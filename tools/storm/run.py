@@ -23,7 +23,7 @@ from .group_log import (
     left_behind,
     read_group_log,
 )
-from .protocols import BROKERS_OWN, MIXED, is_classic
+from .protocols import AUTO, BROKERS_OWN, MIXED, is_classic
 from .running import Group, Running
 from .sightings import Verdict, judge
 
@@ -192,7 +192,7 @@ class _Storm:
             found.append(("leave", 3))
             if self._plan.harms:
                 found += [("kill", 1), ("stall", 1)]
-        if self._plan.assignor == MIXED and 0 < len(self._of_consumers()) < len(able):
+        if self._plan.assignor == MIXED and 0 < len(self._maybe_consumers()) < len(able):
             found.append(("convert", 1))
         if self._plan.harms and any(each in ours for each in able):
             found.append(("slow", 1))
@@ -220,13 +220,13 @@ class _Storm:
     async def _leave(self) -> None:
         await self._leaves([self._one()])
 
-    def _of_consumers(self) -> list[Running]:
-        its = [each for each in self._members if each.assignor in BROKERS_OWN]
+    def _maybe_consumers(self) -> list[Running]:
+        its = [each for each in self._members if each.assignor in (*BROKERS_OWN, AUTO)]
         return [each for each in its if not each.is_stalled]
 
     async def _convert(self) -> None:
-        """Have all of the consumer protocol leave: the group becomes a classic one."""
-        await self._leaves(self._of_consumers())
+        """Have all leave that may be of the consumer protocol: the group becomes a classic one."""
+        await self._leaves(self._maybe_consumers())
 
     async def _leaves(self, leaving: Sequence[Running]) -> None:
         for each in leaving:

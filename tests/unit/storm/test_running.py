@@ -71,7 +71,7 @@ def test_a_member_that_is_starting_is_not_told_to_be_slow(
 @pytest.mark.parametrize(
     ("kind", "version", "assignors"),
     [
-        ("kproto", "3.9.2", {"range", "uniform"}),
+        ("kproto", "3.9.2", {"range", "uniform", "auto"}),
         ("java", "3.9.2", {"range", "uniform"}),
         ("confluent", "4.4.0", {"range", "uniform"}),
         ("confluent", "3.9.2", {"range"}),
