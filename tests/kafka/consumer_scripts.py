@@ -253,6 +253,15 @@ def a_classic_group_is_converted(side: ConsumerSide) -> Iterator[object]:
     yield beat(side, "a"), classic(side, "a", "t"), side.describe(), side.fetch(None, -1, "t")
 
 
+def a_classic_member_is_left_behind(side: ConsumerSide) -> Iterator[object]:
+    """It has not followed yet to the epoch that is the generation of the group that comes back."""
+    yield classic(side, "a", "t"), share(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
+    generation = side.generations["a"]
+    yield side.enter("b", "t"), side.commit("a", generation, ("t", 0), version=8), "taken yet"
+    yield side.go("b"), side.describe(), "whose generation is that epoch"
+    yield side.commit("a", generation, ("t", 0), version=8), beat(side, "a")
+
+
 def a_classic_member_joins(side: ConsumerSide) -> Iterator[object]:
     yield side.enter("b", "t"), classic(side, "a", "t", "u"), side.describe_consumers()
     yield ask(side, "a"), side.own("b"), side.own("b"), side.describe_consumers()
@@ -298,6 +307,7 @@ def the_broker_gives_the_id(side: ConsumerSide) -> Iterator[object]:
 #: Their ids are drawn by the broker.
 OF_CLASSIC_MEMBERS: Final[tuple[ConsumerScript, ...]] = (
     a_classic_group_is_converted,
+    a_classic_member_is_left_behind,
     a_classic_member_joins,
     a_static_member_changes_its_protocol,
     empty_groups_are_replaced,

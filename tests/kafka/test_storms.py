@@ -14,18 +14,21 @@ from tools.setup.maven import MavenError
 from tools.storm import Plan, storm
 from tools.storm.java import resolve_tools
 from tools.storm.page import facts
-from tools.storm.protocols import BROKER_CONFIG
+from tools.storm.protocols import BROKER_CONFIG, MIXED
 
 PLANS = {
     "harmed": Plan(minutes=0.5, seed=11, partitions=12, ours=4),
     "eager": Plan(minutes=0.5, seed=13, partitions=12, ours=4, assignor="range"),
     "of the consumer protocol": Plan(minutes=0.5, seed=15, partitions=12, assignor="uniform"),
+    "of both protocols": Plan(
+        minutes=0.7, seed=17, partitions=12, ours=4, others=1, assignor="mixed"
+    ),
     "harmed on 3.9.2": Plan(minutes=0.5, seed=12, partitions=12, ours=4, version="3.9.2"),
     "of the consumer protocol on 3.9.2": Plan(
         minutes=0.5, seed=16, partitions=12, others=0, assignor="uniform", version="3.9.2"
     ),
 }
-MIXED = Plan(
+FIVE_CLIENTS = Plan(
     minutes=0.6,
     seed=14,
     partitions=12,
@@ -44,6 +47,7 @@ MIXED = Plan(
     [
         "harmed",
         "of the consumer protocol",
+        "of both protocols",
         pytest.param("eager", marks=pytest.mark.thorough),
         pytest.param("harmed on 3.9.2", marks=pytest.mark.thorough),
         pytest.param("of the consumer protocol on 3.9.2", marks=pytest.mark.thorough),
@@ -55,6 +59,7 @@ async def test_what_is_left_of_a_storm(start_kafka: StartKafka, name: str) -> No
     result = await storm(plan, start_kafka(plan.version, BROKER_CONFIG).bootstrap, lambda *_: None)
     assert result.is_right, facts(result)
     assert result.verdict.records > 1_000
+    assert (plan.assignor == MIXED) is (result.conversions.of_members > 0)
 
 
 @pytest.mark.slow
@@ -68,7 +73,7 @@ async def test_members_of_five_clients_share_a_topic(
 ) -> None:
     """Ours tell the truth; what the others see twice is theirs."""
     java_is_there()
-    plan = replace(MIXED, version=version)
+    plan = replace(FIVE_CLIENTS, version=version)
     result = await storm(plan, start_kafka(version, BROKER_CONFIG).bootstrap, lambda *_: None)
     assert result.is_right, facts(result)
 

@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import sys
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -16,7 +17,7 @@ from tools.setup.java import JavaNotFoundError
 from tools.setup.maven import MavenError
 from tools.setup.parts import write_part
 
-from .page import PAGE, PART, facts, table
+from .page import PAGE, facts, part_of, table
 from .protocols import BROKER_CONFIG, MIXED
 from .run import Plan, storm
 from .running import KINDS
@@ -25,18 +26,22 @@ from .running import KINDS
 def main(arguments: list[str] | None = None) -> int:
     """Run it; the exit code is 1 when anything is wrong."""
     options = _parser().parse_args(arguments)
-    plan = Plan(
-        minutes=options.minutes,
-        seed=options.seed,
-        partitions=options.partitions,
-        rate=options.rate,
-        ours=options.ours,
-        others=options.others,
-        kinds=tuple(options.kinds),
-        assignor=options.assignor,
-        version=options.version,
-        harms=not options.gentle,
-    )
+    try:
+        plan = Plan(
+            minutes=options.minutes,
+            seed=options.seed,
+            partitions=options.partitions,
+            rate=options.rate,
+            ours=options.ours,
+            others=options.others,
+            kinds=tuple(options.kinds),
+            assignor=options.assignor,
+            version=options.version,
+            harms=not options.gentle,
+        )
+    except ValueError as error:
+        print(f"storm: {error}", file=sys.stderr)
+        return 2
     logging.getLogger("kproto").setLevel(logging.ERROR)
     columns = (TextColumn("{task.description:40}"), BarColumn(), TimeElapsedColumn())
     try:
@@ -50,13 +55,13 @@ def main(arguments: list[str] | None = None) -> int:
                 there = f", {members} members" if members else ""
                 bar.update(task, completed=seconds, description=f"{action}{there}")
 
-            result = asyncio.run(storm(plan, node.bootstrap, progress))
+            result = asyncio.run(storm(plan, node.bootstrap, progress, options.keep))
     except (KafkaStartError, KafkaJarsError, JavaNotFoundError, MavenError) as error:
         print(f"storm: {error}", file=sys.stderr)
         return 2
     print(json.dumps(facts(result), indent=2) if options.json else table(result))
     if options.write:
-        write_part(PAGE, PART, table(result))
+        write_part(PAGE, part_of(plan), table(result))
     return 0 if result.is_right else 1
 
 
@@ -79,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--version", default=plan.version, choices=VERSIONS, help="of Kafka; default: %(default)s")
     add("--gentle", action="store_true", help="nobody is killed, stalled or slow")
+    add("--keep", type=Path, metavar="FOLDER", help="a new one: what members and broker wrote down")
     add("--json", action="store_true", help="print plain data")
     add("--write", action="store_true", help="also into docs/groups.md")
     return parser

@@ -48,6 +48,7 @@ def command(bootstrap: str, topic: str, group: str, assignor: str, config: Path)
     else:
         lines = ["session.timeout.ms=6000", "heartbeat.interval.ms=500", "max.poll.records=50"]
         protocol = ["--session-timeout", "6000", "--assignment-strategy", _CLASSES[assignor]]
+    lines.append(f"client.id={config.stem}")
     config.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return [
         str(java_home() / "bin" / "java"),

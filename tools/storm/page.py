@@ -6,12 +6,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from .run import Result
+from .protocols import BROKERS_OWN, MIXED
+from .run import Plan, Result
 
-__all__ = ["PAGE", "PART", "facts", "table"]
+__all__ = ["PAGE", "facts", "part_of", "table"]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "groups.md"
-PART = "storm"
+
+
+def part_of(plan: Plan) -> str:
+    """Which part of the page it is: one for classic groups, and one for each of the others."""
+    return f"storm, {plan.assignor}" if plan.assignor in (*BROKERS_OWN, MIXED) else "storm"
 
 
 def facts(result: Result) -> dict[str, Any]:
@@ -20,8 +25,10 @@ def facts(result: Result) -> dict[str, Any]:
         "right": result.is_right,
         "plan": asdict(result.plan),
         "members": result.members,
+        "conversions": asdict(result.conversions),
         "actions": dict(sorted(result.actions.items())),
         **asdict(result.verdict),
+        "known_ends": dict(+result.known_ends),
         "took, s": round(result.took_s),
         "notes": result.notes,
     }
@@ -46,6 +53,14 @@ def table(result: Result) -> str:
         ("not committed at the end", verdict.uncommitted),
         ("took", f"{result.took_s:,.0f} s, seed {plan.seed}"),
     ]
+    if plan.assignor == MIXED:
+        found = result.conversions
+        text = f"{found.to_consumer}x to the consumer protocol, {found.to_classic}x back"
+        rows.insert(3, ("converted with members in it", text))
+        text = "seen again, or not committed, as a conversion left its member behind"
+        rows.insert(-1, (text, verdict.left_behind))
+    for kind, count in (+result.known_ends).items():
+        rows.insert(-1, (f"members of {kind} that ended by a fault among the findings", count))
     if plan.others:
         rows.insert(-1, ("seen twice behind members of other clients", verdict.by_peers))
     lines = ["Right." if result.is_right else "NOT RIGHT.", "", "| | |", "|---|---|"]

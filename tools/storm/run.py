@@ -7,23 +7,30 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import kproto
-from kproto.messages import OffsetCommitKey, OffsetCommitValue
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
 
+from .group_log import (
+    Conversions,
+    Written,
+    commits_of,
+    conversions_of,
+    left_behind,
+    read_group_log,
+)
+from .protocols import AUTO, BROKERS_OWN, MIXED, is_classic
 from .running import Group, Running
-from .sightings import Commit, Verdict, judge
+from .sightings import Verdict, judge
 
 __all__ = ["Plan", "Result", "storm"]
 
 TOPIC: Final = "storm"
 GROUP: Final = "members"
-COMMITS: Final = "__consumer_offsets"
 
 #: A stall is longer than the session (6 s) or shorter, by turns of chance.
 _STALLS_S: Final = (1.0, 15.0)
@@ -36,7 +43,8 @@ _SEEN_WITHIN_S: Final = 90.0
 class Plan:
     """What is done; the same seed draws the same actions.
 
-    `ours` and `others` are the most members at a time; `kinds` those of the others.
+    `ours` and `others` are the most members at a time; `kinds` those of the others. Raises
+    ValueError where these have no such protocol.
     """
 
     minutes: float = 10.0
@@ -50,6 +58,14 @@ class Plan:
     version: str = "4.4.0"
     harms: bool = True
 
+    def __post_init__(self) -> None:
+        cannot = [kind for kind in self.kinds if is_classic(kind, self.version)]
+        if self.others and cannot and self.assignor in BROKERS_OWN:
+            raise ValueError(
+                f"{', '.join(cannot)} cannot be a member of the consumer protocol with Kafka "
+                f"{self.version}: leave it out, or take the assignor {MIXED}"
+            )
+
 
 @dataclass
 class Result:
@@ -59,6 +75,9 @@ class Result:
     verdict: Verdict = field(default_factory=Verdict)
     actions: Counter[str] = field(default_factory=Counter)
     members: int = 0
+    conversions: Conversions = field(default_factory=Conversions)
+    #: Members that ended by a known fault of theirs, or of the broker, by client.
+    known_ends: Counter[str] = field(default_factory=Counter)
     took_s: float = 0.0
     notes: list[str] = field(default_factory=list)
 
@@ -72,12 +91,17 @@ Progress = Callable[[str, float, int], None]
 """Called with the last action, the seconds that are over, and how many members there are."""
 
 
-async def storm(plan: Plan, bootstrap: str, progress: Progress) -> Result:
-    """Run the plan on a running broker."""
+async def storm(plan: Plan, bootstrap: str, progress: Progress, keep: Path | None = None) -> Result:
+    """Run the plan on a running broker; what was told and written down stays in `keep`."""
     result = Result(plan)
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="storm-") as folder:
-        group = Group(bootstrap, f"{TOPIC}-{plan.seed}", GROUP, plan.assignor, Path(folder))
+    with ExitStack() as stack:
+        if keep is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="storm-")))
+        else:
+            folder = keep
+            folder.mkdir(parents=True)
+        group = Group(bootstrap, f"{TOPIC}-{plan.seed}", GROUP, plan.assignor, plan.version, folder)
         async with kproto.Client(bootstrap) as client:
             await client.create_topics(kproto.NewTopic(group.topic, plan.partitions))
             await _Storm(plan, group, client, result, progress).run()
@@ -106,13 +130,19 @@ class _Storm:
                 tasks.create_task(self._send())
                 await self._act()
                 self._is_over = True
+            over = time.time()
             ends = await self._ends()
             await self._until_seen(ends)
             await self._all_leave()
-            commits = await self._commits()
+            written = await read_group_log(self._client, self._group.name)
+            self._keep(written)
             told = [each.told() for each in self._gone]
+            behind = left_behind(written)
+            for its in told:
+                its.left_behind += behind.get(its.name, [])
             self._result.members = len(told)
-            self._result.verdict = judge(told, commits, ends)
+            self._result.conversions = conversions_of(written, until=over)
+            self._result.verdict = judge(told, commits_of(written, self._group.topic), ends)
             self._result.notes += [
                 f"{each.name}: {error}" for each in told if each.is_strict for error in each.errors
             ]
@@ -162,6 +192,8 @@ class _Storm:
             found.append(("leave", 3))
             if self._plan.harms:
                 found += [("kill", 1), ("stall", 1)]
+        if self._plan.assignor == MIXED and 0 < len(self._maybe_consumers()) < len(able):
+            found.append(("convert", 1))
         if self._plan.harms and any(each in ours for each in able):
             found.append(("slow", 1))
         if any(each.is_stalled for each in self._members):
@@ -188,6 +220,14 @@ class _Storm:
     async def _leave(self) -> None:
         await self._leaves([self._one()])
 
+    def _maybe_consumers(self) -> list[Running]:
+        its = [each for each in self._members if each.assignor in (*BROKERS_OWN, AUTO)]
+        return [each for each in its if not each.is_stalled]
+
+    async def _convert(self) -> None:
+        """Have all leave that may be of the consumer protocol: the group becomes a classic one."""
+        await self._leaves(self._maybe_consumers())
+
     async def _leaves(self, leaving: Sequence[Running]) -> None:
         for each in leaving:
             each.ask_to_leave()
@@ -200,9 +240,19 @@ class _Storm:
                     f"{each.name} had not left after {_LEAVES_WITHIN_S:g} s:\n{each.last_words()}"
                 )
                 each.kill()
-            elif each.kind == "kproto" and each.exit_code != 0 and not each.is_new:
+            elif (
+                each.kind == "kproto"
+                and each.exit_code != 0
+                and not each.is_new
+                and not self._is_known_end(each)
+            ):
                 text = f"{each.name} failed ({each.exit_code}):\n{each.last_words()}"
                 self._result.notes.append(text)
+
+    def _is_known_end(self, ended: Running) -> bool:
+        is_known = ended.ended_by_known_fault()
+        self._result.known_ends[ended.kind] += is_known
+        return is_known
 
     async def _kill(self) -> None:
         each = self._one()
@@ -231,7 +281,9 @@ class _Storm:
             if not each.is_there:
                 self._members.remove(each)
                 self._gone.append(each)
-                self._result.notes.append(f"{each.name} ended by itself:\n{each.last_words()}")
+                if not self._is_known_end(each):
+                    words = f"{each.name} ended by itself ({each.exit_code}):\n{each.last_words()}"
+                    self._result.notes.append(words)
 
     # At the end
 
@@ -244,9 +296,10 @@ class _Storm:
         """Wait until members have seen every record."""
         deadline = time.monotonic() + _SEEN_WITHIN_S
         wanted = sum(ends.values())
-        if not self._members:
-            self._join("kproto" if self._plan.ours else self._plan.kinds[0])
         while True:
+            self._look_for_dead()
+            if not self._members:
+                self._join("kproto" if self._plan.ours else self._plan.kinds[0])
             told = [each.told() for each in [*self._members, *self._gone]]
             seen = len({(s.partition, s.offset) for each in told for s in each.seen})
             self._progress(f"{wanted - seen} unseen", time.monotonic() - self._begun, 0)
@@ -257,20 +310,12 @@ class _Storm:
                     f"{wanted - seen} records were not seen {_SEEN_WITHIN_S:g} s after the end"
                 )
                 return
-            self._look_for_dead()
             await asyncio.sleep(1)
 
     async def _all_leave(self) -> None:
         await self._leaves(list(self._members))
 
-    async def _commits(self) -> list[Commit]:
-        """All commits of the group in their order, as the brokers have them."""
-        found = []
-        async for record in self._client.consumer(COMMITS, stop_at_end=True):
-            read = decode_coordinator_record(record)
-            match read:
-                case CoordinatorRecord(OffsetCommitKey() as key, OffsetCommitValue() as value):
-                    if (key.group, key.topic) == (self._group.name, self._group.topic):
-                        at = value.commit_timestamp / 1000
-                        found.append(Commit(key.partition, value.offset, at))
-        return found
+    def _keep(self, written: Iterable[Written]) -> None:
+        with (self._group.folder / "group.log").open("w", encoding="utf-8") as log:
+            for offset, at, (key, value, _) in written:
+                log.write(f"{offset} {at:.3f} {key!r} {value!r}\n")

@@ -31,6 +31,28 @@ KINDS: Final[Mapping[str, str | None]] = {
 }
 
 
+class KnownEnd(NamedTuple):
+    """What members of a client say last where they end by a fault of theirs, or of the broker."""
+
+    kind: str
+    release: str  #: of the broker, as it begins
+    words: str
+
+
+_NOT_CONVERTED: Final = (
+    "Cannot upgrade the classic group members to consumer group because the embedded consumer "
+    "protocol is malformed"
+)
+#: Both of groups that are converted: see docs/findings.md.
+_KNOWN_ENDS: Final = (
+    # JoinGroup is answered so to who waits for its end meanwhile.
+    KnownEnd("aiokafka", "", "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"),
+    # Kafka 3.9 says so where a classic member has joined, and not asked for its assignment yet.
+    KnownEnd("java", "3.9", _NOT_CONVERTED),
+    KnownEnd("kproto", "3.9", _NOT_CONVERTED),
+)
+
+
 class Group(NamedTuple):
     """The group that members join, and the folder in which they tell."""
 
@@ -38,6 +60,7 @@ class Group(NamedTuple):
     topic: str
     name: str
     assignor: str
+    version: str
     folder: Path
 
 
@@ -49,9 +72,10 @@ class Running:
         self.name = f"{kind}-{number}"
         self.member = Member(self.name, is_strict=kind == "kproto")
         self.is_stalled = False
+        self._version = group.version
         self._told = group.folder / f"{self.name}.lines"
         self._said = group.folder / f"{self.name}.log"
-        assignor = assignor_of(group.assignor, kind, number)
+        self.assignor = assignor = assignor_of(group.assignor, kind, number, group.version)
         with self._said.open("wb") as said:
             module = KINDS[kind]
             if module is None:
@@ -100,8 +124,12 @@ class Running:
         self.is_stalled = False
 
     def be_slow(self) -> None:
-        """Let the next record take longer than the group allows; ours alone can be told."""
-        self._process.send_signal(signal.SIGUSR1)
+        """Let the next record take longer than the group allows; ours alone can be told.
+
+        Nothing happens to one that is starting yet: the signal would end it.
+        """
+        if self._lines():
+            self._process.send_signal(signal.SIGUSR1)
 
     def ended_by(self, deadline: float) -> bool:
         """Whether it has ended by then, a time of the monotonic clock."""
@@ -120,6 +148,19 @@ class Running:
     def is_new(self) -> bool:
         """Whether it was ended by being told to leave, before it had said a word."""
         return self.exit_code == -signal.SIGTERM and not self._lines()
+
+    def ended_by_known_fault(self) -> bool:
+        """Whether it ended by one that is not this storm's to judge; harmed by that."""
+        words = self.last_words()
+        if not any(
+            known.kind == self.kind
+            and self._version.startswith(known.release)
+            and known.words in words
+            for known in _KNOWN_ENDS
+        ):
+            return False
+        self.member.harmed.append(self._said.stat().st_mtime)
+        return True
 
     def told(self) -> Member:
         """What it has told up to now."""

@@ -40,6 +40,7 @@ from kproto.messages import (
 from kproto.protocol.received import ReceivedRequest
 from kproto.testing.clock import ManualClock
 
+from .group_log import OFFSETS_TOPIC, conversions_of, written_of
 from .protocols import of_ours
 
 __all__ = ["Outcome", "play"]
@@ -105,6 +106,7 @@ class Outcome:
     wrong: list[str] = field(default_factory=list)
     actions: Counter[str] = field(default_factory=Counter)
     records: int = 0
+    conversions: int = 0  #: how often the group changed its protocol with members in it
     again: int = 0  #: done twice, for what was not committed when its member went
 
 
@@ -175,6 +177,10 @@ class _Schedule:
             while not waiting.done():
                 await self._pass(STRIDE_MS)
         self.outcome.records = sum(self.written)
+        self.outcome.conversions = sum(
+            conversions_of(written_of(self.cluster.records(OFFSETS_TOPIC, at), GROUP)).of_members
+            for at in range(BROKERS.offsets_topic_num_partitions)
+        )
 
     # What happens
 
@@ -438,17 +444,20 @@ def main() -> int:
     chosen = parser.parse_args()
     for name in ("kproto", "asyncio"):  # what fails here fails by intent
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    wrong = records = again = 0
+    wrong = records = again = conversions = 0
     for seed in range(chosen.seed, chosen.seed + chosen.count):
         outcome = play(seed, chosen.assignor)
         records += outcome.records
         again += outcome.again
+        conversions += outcome.conversions
         if outcome.wrong:
             wrong += 1
             print(f"\r\033[Kseed {seed}: {outcome.wrong[0]}")
         print(f"\r{seed - chosen.seed + 1} of {chosen.count}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     print(f"{chosen.count} schedules, {wrong} wrong; {records:,} records, {again:,} done again")
+    if conversions:
+        print(f"{conversions:,} conversions of a group with members in it")
     return 1 if wrong else 0
 
 

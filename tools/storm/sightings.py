@@ -3,6 +3,11 @@
 Right is: every record was seen; one that was seen twice was not committed when it was seen again,
 and who saw it first was harmed meanwhile (killed, stalled or slower than the group allows); no two
 members had a partition at the same time; and nothing was committed that had not been seen.
+
+A member may be left behind by the broker: where a group of the consumer protocol becomes a classic
+one, a classic member that had not followed to the newest epoch is in a generation that is over, and
+commits nothing more (`group_log.left_behind`, by what the broker wrote down). What it saw since its
+last commit comes again, or is not committed at the end; what it saw earlier is not excused.
 """
 
 from __future__ import annotations
@@ -11,13 +16,17 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 __all__ = ["Commit", "Member", "Sighting", "Verdict", "judge"]
 
 #: Java tells its times in whole ms.
 _CLOCK_S: Final = 0.002
 _MOST_NAMED: Final = 10
+#: Members commit each second: what they saw so many seconds before they had to have committed.
+_COMMITTED_WITHIN_S: Final = 3.0
+#: How long the last commit of what is given up may take.
+_LAST_COMMIT_S: Final = 1.0
 
 
 class Sighting(NamedTuple):
@@ -49,6 +58,8 @@ class Member:
     #: (partition, from, until) of what it had; infinity where it gave nothing up.
     owned: list[tuple[int, float, float]] = field(default_factory=list)
     harmed: list[float] = field(default_factory=list)
+    #: When the broker left it behind.
+    left_behind: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     has_left: bool = False
 
@@ -86,6 +97,29 @@ class Member:
         """Whether it was harmed in that time."""
         return any(since <= at <= until for at in self.harmed)
 
+    def could_not_commit(self, partition: int, seen_at: float) -> bool:
+        """Whether it was left behind before it had to have committed what it saw then.
+
+        It tells that it gives up a partition before its last commit, which it may still be left
+        behind for; not any more when it is assigned others.
+        """
+        return any(
+            since <= seen_at <= until
+            and since <= at <= self._last_commit_by(until)
+            and at - seen_at < _COMMITTED_WITHIN_S
+            for which, since, until in self.owned
+            if which == partition
+            for at in self.left_behind
+        )
+
+    def _last_commit_by(self, given_up: float) -> float:
+        later = (since for _, since, _ in self.owned if since >= given_up)
+        return min([given_up + _LAST_COMMIT_S, *later])
+
+
+#: Records, by when they were seen last, and by whom.
+_Last: TypeAlias = dict[tuple[int, int], tuple[float, Member]]
+
 
 @dataclass
 class Verdict:
@@ -99,7 +133,8 @@ class Verdict:
     out_of_order: int = 0
     two_owners: int = 0
     early_commits: int = 0
-    uncommitted: int = 0  #: not committed when all had left
+    uncommitted: int = 0  #: partitions of which not all was committed when all had left
+    left_behind: int = 0  #: seen again, or not committed, as the broker left its member behind
     by_peers: int = 0  #: seen again without a reason behind a member that is not ours
     named: list[str] = field(default_factory=list)
 
@@ -132,14 +167,15 @@ def judge(members: Iterable[Member], commits: Iterable[Commit], ends: Mapping[in
     for commit in commits:
         by_partition[commit.partition].append(commit)
     first_seen: dict[tuple[int, int], float] = {}
-    _judge_sightings(members, by_partition, first_seen, verdict)
+    last_seen = _judge_sightings(members, by_partition, first_seen, verdict)
     for partition, end in ends.items():
         for offset in range(end):
             if (partition, offset) not in first_seen:
                 verdict.lost += 1
                 verdict.name(f"{partition}:{offset} was seen by nobody")
     _judge_owners(members, verdict)
-    _judge_commits(by_partition, first_seen, ends, verdict)
+    _judge_commits(by_partition, first_seen, verdict)
+    _judge_last_commits(by_partition, last_seen, ends, verdict)
     return verdict
 
 
@@ -148,11 +184,11 @@ def _judge_sightings(
     commits: Mapping[int, list[Commit]],
     first_seen: dict[tuple[int, int], float],
     verdict: Verdict,
-) -> None:
+) -> _Last:
     times = {partition: [each.at for each in its] for partition, its in commits.items()}
     all_seen = [seen for member in members for seen in _in_turns(member, verdict)]
     all_seen.sort(key=lambda each: each.seen.at)
-    last: dict[tuple[int, int], tuple[float, Member]] = {}
+    last: _Last = {}
     for seen, member, begun in all_seen:
         place = (seen.partition, seen.offset)
         if place not in last:
@@ -161,7 +197,11 @@ def _judge_sightings(
             continue
         since, other = last[place]
         last[place] = (seen.at, member)
-        if not (other.was_harmed(since, seen.at) or member.was_harmed(begun, seen.at)):
+        if other.could_not_commit(seen.partition, since):
+            verdict.left_behind += 1
+        elif other.was_harmed(since, seen.at) or member.was_harmed(begun, seen.at):
+            verdict.again += 1
+        else:
             if other.is_strict:
                 verdict.doubled += 1
                 verdict.name(
@@ -171,7 +211,6 @@ def _judge_sightings(
             else:
                 verdict.by_peers += 1
             continue
-        verdict.again += 1
         its = commits[seen.partition]
         at = bisect_right(times[seen.partition], begun - _CLOCK_S) - 1
         if at >= 0 and its[at].offset > seen.offset:
@@ -180,6 +219,7 @@ def _judge_sightings(
                 f"{place} was seen again by {member.name} at {seen.at:.3f}, which began at "
                 f"{begun:.3f}; {its[at].offset} was committed at {its[at].at:.3f}"
             )
+    return last
 
 
 class _Seen(NamedTuple):
@@ -230,7 +270,6 @@ def _judge_owners(members: list[Member], verdict: Verdict) -> None:
 def _judge_commits(
     commits: Mapping[int, list[Commit]],
     first_seen: Mapping[tuple[int, int], float],
-    ends: Mapping[int, int],
     verdict: Verdict,
 ) -> None:
     for partition, its in commits.items():
@@ -246,7 +285,25 @@ def _judge_commits(
                     f"{partition}:{commit.offset} was committed at {commit.at:.3f}, and what is "
                     f"before it seen until {latest:.3f}"
                 )
+
+
+def _judge_last_commits(
+    commits: Mapping[int, list[Commit]],
+    last_seen: _Last,
+    ends: Mapping[int, int],
+    verdict: Verdict,
+) -> None:
+    for partition, its in commits.items():
         committed = its[-1].offset if its else 0
-        if committed != ends[partition]:
+        left = [last_seen.get((partition, each)) for each in range(committed, ends[partition])]
+        could_not = [
+            last is not None and last[1].could_not_commit(partition, last[0]) for last in left
+        ]
+        verdict.left_behind += sum(could_not)
+        if committed > ends[partition] or not all(could_not):
             verdict.uncommitted += 1
-            verdict.name(f"{partition} ends at {ends[partition]}; {committed} was committed last")
+            by = left[-1][1].name if left and left[-1] is not None else "nobody"
+            verdict.name(
+                f"{partition} ends at {ends[partition]}; {committed} was committed last, and what "
+                f"is behind it seen by {by}"
+            )

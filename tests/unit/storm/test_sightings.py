@@ -119,3 +119,47 @@ def test_what_java_says() -> None:
         "error 1.600000 no",
         "left 2.000000",
     ]
+
+
+def left_behind(*lines: str, at: float) -> Member:
+    made = member("a", *lines)
+    made.left_behind.append(at)
+    return made
+
+
+def test_who_was_left_behind_may_have_its_last_records_seen_again() -> None:
+    first = left_behind("assigned 1.0 0", *reads(0, 5, 1.0), "lost 2.0 0", at=1.5)
+    second = member("b", "assigned 8.0 0", *reads(2, 9, 8.5))
+    commits = [Commit(0, 2, 1.25), Commit(0, 9, 100.0)]
+    found = judge([first, second], commits, {0: 9})
+    assert found.is_right, found
+    assert (found.left_behind, found.again) == (3, 0)
+    commits.insert(1, Commit(0, 4, 1.45))
+    assert judge([first, second], commits, {0: 9}).again_committed == 2
+
+
+def test_what_was_left_uncommitted_by_who_was_left_behind() -> None:
+    first = left_behind("assigned 1.0 0", *reads(0, 5, 1.0), "revoked 2.0 0", at=1.5)
+    found = verdict(first, end=5, committed=3)
+    assert found.is_right, found
+    assert found.left_behind == 2
+
+
+def test_who_was_left_behind_before_its_last_commit_had_told_that_it_gives_up() -> None:
+    lines = ("assigned 1.0 0", *reads(0, 5, 1.0), "revoked 1.5 0")
+    assert verdict(left_behind(*lines, at=1.55), end=5, committed=3).is_right
+    others = left_behind(*lines, "assigned 1.53 1", at=1.55)
+    assert verdict(others, end=5, committed=3).uncommitted == 1
+
+
+def test_being_left_behind_excuses_nothing_else() -> None:
+    lines = ("assigned 1.0 0", *reads(0, 5, 1.0), "revoked 2.0 0")
+    again = ("assigned 1.0 0", *reads(0, 5, 1.0), "revoked 2.0 0", "assigned 8.0 0")
+    long_ago = ("assigned 1.0 0", *reads(0, 5, 1.0), "revoked 20.0 0")
+    assert verdict(left_behind(*lines, at=3.5), end=5, committed=3).uncommitted == 1  # it had left
+    assert verdict(left_behind(*again, at=9.0), end=5, committed=3).uncommitted == 1  # another turn
+    assert verdict(left_behind(*long_ago, at=19.0), end=5, committed=3).uncommitted == 1
+    assert verdict(left_behind(*lines, at=1.5), end=5, committed=6).uncommitted == 1  # too much
+    second = member("b", "assigned 2.0 0", *reads(4, 9, 2.5), "revoked 4.0 0")
+    found = verdict(left_behind(*lines, at=3.5), second, end=9)
+    assert (found.doubled, found.left_behind) == (1, 0)

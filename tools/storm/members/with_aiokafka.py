@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Collection
+from pathlib import Path
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
@@ -39,6 +40,7 @@ async def main() -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap,
+        client_id=Path(path).stem,
         group_id=group,
         group_instance_id=instance[0] if instance else None,
         partition_assignment_strategy=[ASSIGNORS[assignor]],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer
@@ -29,6 +30,7 @@ def tell(word: str) -> Any:
 signal.signal(signal.SIGTERM, stop)
 settings: dict[str, Any] = {
     "bootstrap.servers": bootstrap,
+    "client.id": Path(path).stem,
     "group.id": group,
     "auto.offset.reset": "earliest",
     "auto.commit.interval.ms": 1_000,

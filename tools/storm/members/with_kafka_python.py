@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Collection
+from pathlib import Path
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -45,6 +46,7 @@ class Telling(ConsumerRebalanceListener):  # type: ignore[misc]  # not installed
 signal.signal(signal.SIGTERM, stop)
 consumer = KafkaConsumer(
     bootstrap_servers=bootstrap,
+    client_id=Path(path).stem,
     group_id=group,
     group_instance_id=instance[0] if instance else None,
     partition_assignment_strategy=[ASSIGNORS[assignor]],

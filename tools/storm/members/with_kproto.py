@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 from collections.abc import Collection
+from pathlib import Path
 
 import kproto
 
@@ -37,7 +38,7 @@ async def main() -> None:
 
     told.say("started")
     async with (
-        kproto.Client(bootstrap) as client,
+        kproto.Client(bootstrap, kproto.ClientSettings(client_id=Path(path).stem)) as client,
         client.consumer(
             topic,
             group=group,

@@ -10,10 +10,19 @@ from typing import Any
 
 import pytest
 
-from kproto import Client, GroupConsumer, KprotoError, NewTopic, ProducerRecord, TopicPattern
+from kproto import (
+    Client,
+    CommitFailedError,
+    GroupConsumer,
+    KprotoError,
+    NewTopic,
+    ProducerRecord,
+    TopicPattern,
+)
 from kproto.broker import Broker, BrokerSettings
 from kproto.client.groups.choosing import GroupMember
 from kproto.client.groups.group_kinds import Kind
+from kproto.messages import ConsumerGroupDescribeRequest
 
 QUICK = BrokerSettings(
     group_consumer_min_heartbeat_interval_ms=10,
@@ -98,6 +107,49 @@ async def test_a_group_that_is_converted_hands_over_in_order() -> None:
                 task.cancel()
             await asyncio.wait(reading)
         assert sorted(seen) == sorted(VALUES)  # type: ignore[type-var]
+
+
+@asynccontextmanager
+async def left_behind(client: Client) -> AsyncIterator[tuple[GroupConsumer, list[bytes | None]]]:
+    """A classic member that has done two records, of which one is committed, with all it has seen.
+
+    It has not heard yet that one of the other protocol had joined, and left: its generation is
+    over.
+    """
+    async with client.consumer(
+        "t", group="g", group_protocol="classic", auto_commit_interval_ms=60_000, max_bytes=1
+    ) as classic:
+        records = aiter(classic)
+        seen = [(await anext(records)).value]
+        seen.append((await anext(records)).value)
+        await classic.commit()
+        seen.append((await anext(records)).value)
+        async with client.consumer("t", group="g", group_protocol="consumer"):
+            asked = ConsumerGroupDescribeRequest(group_ids=["g"])
+            while len((await client.request(asked)).groups[0].members) < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        yield classic, seen
+
+
+async def test_what_was_done_behind_a_generation_that_is_over_comes_again() -> None:
+    async with on_a_broker() as client, left_behind(client) as (classic, seen):
+        with pytest.raises(CommitFailedError, match="ILLEGAL_GENERATION"):
+            await classic.commit({("t", 0): 3})
+        again = await read(classic, 11)
+        assert sorted([*seen[:1], *again]) == sorted(VALUES)  # type: ignore[type-var]
+
+
+async def test_what_a_closing_member_could_not_commit_is_said_and_comes_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with on_a_broker() as client:
+        async with left_behind(client) as (_, seen):
+            pass
+        assert "what is done was not committed" in caplog.text
+        assert "ILLEGAL_GENERATION" in caplog.text
+        async with client.consumer("t", group="g") as consumer:
+            again = await read(consumer, 11)
+        assert sorted([*seen[:1], *again]) == sorted(VALUES)  # type: ignore[type-var]
 
 
 async def test_nothing_is_to_be_rebalanced(caplog: pytest.LogCaptureFixture) -> None:
