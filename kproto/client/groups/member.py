@@ -152,7 +152,8 @@ class Member(Shell[Membership]):
         return None if request is None else partial(self._send_heartbeat, request)
 
     async def _send_heartbeat(self, request: HeartbeatRequest) -> Tell:
-        timeout_ms = self._heartbeat_timeout_ms(self.settings.heartbeat_interval_ms)
+        its = self.settings
+        timeout_ms = self._heartbeat_timeout_ms(its.heartbeat_interval_ms, its.session_timeout_ms)
         sent_at = self._clock.monotonic()
         error: KprotoError | None = None
         try:

@@ -391,9 +391,9 @@ class Shell(ABC, Generic[M]):
     async def _leave_once(self, step: Any) -> None:
         """Tell the coordinator that the member leaves. Raises what another attempt may mend."""
 
-    def _heartbeat_timeout_ms(self, interval_ms: int) -> int:
+    def _heartbeat_timeout_ms(self, interval_ms: int, session_ms: int) -> int:
         """How long a heartbeat is waited for: there is to be time for others in the session."""
-        in_session_ms = self.settings.session_timeout_ms // _PART_OF_SESSION
+        in_session_ms = session_ms // _PART_OF_SESSION
         return min(self._view.settings.request_timeout_ms, max(interval_ms, in_session_ms))
 
     # Steps that both have

@@ -63,6 +63,10 @@ _TURNED_OFF: Final = "UNSUPPORTED_VERSION"
 #: is to be given up, whatever interval it gives: what is not heard of in time counts as lost.
 _BEATS_IN_SESSION: Final = 3
 
+#: A broker that does not tell its session counts a member for so many of the intervals that it
+#: gives, as far as this member goes by that: 45 s are nine times 5 s, which are Kafka's own.
+_INTERVALS_IN_SESSION: Final = 9
+
 #: What a heartbeat with one of these epochs asks for.
 _ASKED: Final = {JOINS: Asked.JOIN, LEAVES_FOR_A_TIME: Asked.LEAVE}
 
@@ -91,6 +95,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._name_of = name_of
         self._names: dict[Uuid, str] = {}
         self._session = Session(settings, reads_on=True)
+        self._told_session_ms: int | None = None
         self._interval_s = settings.heartbeat_interval_ms / 1000
         self._beat_at = _NEVER
         self._beats = Backoff(client)
@@ -141,6 +146,17 @@ class ConsumerMembership(Machine[Phase, Event]):
     def interval_ms(self) -> int:
         """How often it sends heartbeats, by the coordinator."""
         return round(self._interval_s * 1000)
+
+    @property
+    def session_ms(self) -> int:
+        """How long it goes on without an answer: no longer than its broker would have it."""
+        return self._session.session_ms
+
+    def session_told(self, session_ms: int | None) -> None:
+        """The session of its group, as a broker says now; None where it does not say."""
+        self._told_session_ms = session_ms
+        if session_ms is not None:
+            self._session.session_ms = min(session_ms, self.settings.session_timeout_ms)
 
     def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
         return topic_id in (self._held.get(place), self._taking.get(place))
@@ -296,10 +312,10 @@ class ConsumerMembership(Machine[Phase, Event]):
     def tick(self, now: float) -> None:
         self._leave_in_silence(now)
         if self.epoch > JOINS and self.phase in BEATING and now >= self.holds_until:
-            silent_ms = self.settings.session_timeout_ms
+            silent_ms = self.session_ms
             why = "what was to be given up may not have been in time (max_poll_interval_ms)"
             if self._session.is_silent(now):
-                why = f"no heartbeat came through for {silent_ms} ms (session_timeout_ms)"
+                why = f"no heartbeat came through for {silent_ms} ms, the session of the group"
             self._lose(why, now)
         if self.phase is Phase.STABLE and self._is_to_reconcile(now):
             self._go(Event.ASSIGNED)
@@ -398,10 +414,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._session.heard(beat.sent_at, calm=self._was_calm(beat, assigned))
         self._known = beat.said
         if answer.heartbeat_interval_ms > 0:
-            limits = (self.settings.session_timeout_ms, self.settings.max_poll_interval_ms)
-            most_s = min(limits) / 1000 / _BEATS_IN_SESSION
-            self._interval_s = min(answer.heartbeat_interval_ms / 1000, most_s)
-            self._session.interval_s = self._interval_s
+            self._take_interval(answer.heartbeat_interval_ms)
         self._beat_at = beat.sent_at + self._interval_s
         if self.member_id and answer.member_id not in (None, "", self.member_id):
             self.member_id = answer.member_id or self.member_id
@@ -423,6 +436,15 @@ class ConsumerMembership(Machine[Phase, Event]):
                 self._beat_at = now
         if self.phase is Phase.STABLE and self._is_to_reconcile(now):
             self._go(Event.ASSIGNED)
+
+    def _take_interval(self, interval_ms: int) -> None:
+        """The coordinator says how often; where nobody tells the session, it is judged by that."""
+        if self._told_session_ms is None:
+            judged_ms = _INTERVALS_IN_SESSION * interval_ms
+            self._session.session_ms = min(judged_ms, self.settings.session_timeout_ms)
+        limits = (self.session_ms, self.settings.max_poll_interval_ms)
+        self._interval_s = min(interval_ms, min(limits) / _BEATS_IN_SESSION) / 1000
+        self._session.interval_s = self._interval_s
 
     def _was_calm(self, beat: Beat, assigned: Told | None) -> bool:
         """Whether the coordinator waited for nothing to be given up when it got that heartbeat.
@@ -542,7 +564,7 @@ class ConsumerMembership(Machine[Phase, Event]):
             self._unreleased_since = now
             text = "waiting until the session of another instance %s is over: %s"
             self._say(text, self.settings.instance_id, error, level=logging.WARNING)
-        elif now - self._unreleased_since > self.settings.session_timeout_ms / 1000:
+        elif now - self._unreleased_since > self.session_ms / 1000:
             self.fail(error, now, leaves=False)
 
     def _let_go(

@@ -20,6 +20,7 @@ from kproto.client.groups.subscription import Subscription
 from kproto.messages import (
     ApiVersionsRequest,
     ConsumerGroupHeartbeatRequest,
+    DescribeConfigsRequest,
     DescribeGroupsRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
@@ -171,14 +172,39 @@ async def test_a_member_that_was_forgotten_joins_anew() -> None:
         assert [each.member_epoch for each in its.beats].count(0) == 2
 
 
-async def test_a_silent_coordinator_costs_the_partitions_after_the_session() -> None:
+@pytest.mark.parametrize(
+    ("session_ms", "interval_ms", "silent_s"),
+    [
+        pytest.param(45_000, 3_000, 45, id="as the broker tells"),
+        pytest.param(12_000, 3_000, 12, id="a shorter one"),
+        pytest.param(60_000, 3_000, 45, id="a longer one, of which 45 s are enough"),
+        pytest.param(None, 3_000, 27, id="it does not tell: nine intervals"),
+        pytest.param(None, 15_000, 45, id="the same, and they are long"),
+    ],
+)
+async def test_a_silent_coordinator_costs_the_partitions_after_the_session(
+    session_ms: int | None, interval_ms: int, silent_s: int
+) -> None:
     async with a_setting() as its:
+        its.group.session_ms, its.group.interval_ms = session_ms, interval_ms
         await its.joined()
         its.group.hold(ConsumerGroupHeartbeatRequest)
         before = its.clock.monotonic()
         await its.pass_until(lambda: "lose" in its.its.names, 500)
-        assert 44 < its.clock.monotonic() - before < 46
+        assert silent_s - 1 < its.clock.monotonic() - before < silent_s + 1
         assert its.member.identity is None
+
+
+@pytest.mark.parametrize(("session_ms", "times"), [(45_000, 2), (None, 1)])
+async def test_who_is_not_told_of_the_session_does_not_ask_again(
+    session_ms: int | None, times: int
+) -> None:
+    async with a_setting() as its:
+        its.group.session_ms = session_ms
+        await its.joined()
+        its.group.member_id = "another"
+        await its.pass_until(lambda: its.its.names[-2:] == ["lose", "assign"])
+        assert len(its.asked(DescribeConfigsRequest)) == times
 
 
 async def test_a_slow_user_is_out_until_he_asks() -> None:
