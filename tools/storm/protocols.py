@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["BROKERS_OWN", "BROKER_CONFIG", "MIXED", "assignor_of", "of_ours"]
+__all__ = ["BROKERS_OWN", "BROKER_CONFIG", "MIXED", "assignor_of", "of_ours", "timed"]
 
 #: Assignors of the broker: who goes by one is of the consumer protocol (KIP-848).
 BROKERS_OWN: Final = ("uniform",)
@@ -36,8 +36,15 @@ def assignor_of(storm: str, kind: str, number: int) -> str:
     return "range" if kind in _CLASSIC or number % 2 else BROKERS_OWN[0]
 
 
-def of_ours(assignor: str) -> dict[str, Any]:
+def of_ours(assignor: str, session_ms: int, heartbeat_ms: int) -> dict[str, Any]:
     """Settings of a member of ours."""
     if assignor in BROKERS_OWN:
         return {"group_protocol": "consumer", "server_assignor": assignor}
-    return {"group_protocol": "classic", "assignors": [assignor]}
+    return timed({"group_protocol": "classic", "assignors": [assignor]}, session_ms, heartbeat_ms)
+
+
+def timed(protocol: dict[str, Any], session_ms: int, heartbeat_ms: int) -> dict[str, Any]:
+    """The same with its session, which in the consumer protocol is the broker's."""
+    if protocol["group_protocol"] == "consumer":
+        return protocol
+    return protocol | {"session_timeout_ms": session_ms, "heartbeat_interval_ms": heartbeat_ms}

@@ -11,6 +11,7 @@ from typing import Final
 
 from ....wire.errors import KprotoError, UnsupportedVersionError
 from ..group_errors import EVERYWHERE, Asked, Meaning, meaning_in
+from ..group_kinds import OtherKindError
 
 __all__ = ["meaning_of"]
 
@@ -51,6 +52,8 @@ _TABLE: Final[dict[Asked, dict[str, Meaning]]] = {
 
 def meaning_of(asked: Asked, error: KprotoError) -> Meaning:
     """What an error means for the member that asked."""
+    if isinstance(error, OtherKindError):
+        return Meaning.OTHER_KIND  # the coordinator is older than this kind, or a classic one's
     if isinstance(error, UnsupportedVersionError):
         return Meaning.FAIL
     return meaning_in(EVERYWHERE | _TABLE[asked], error)

@@ -21,6 +21,7 @@ from ..group_kinds import OtherKindError, check_pattern, has_consumer_groups
 from ..settings import GroupSettings
 from ..shell import Owner, Shell, Tell
 from ..steps import LeaveByHeartbeat, Prepare, Resolve
+from ..subscription import Subscription
 from .heartbeat_errors import meaning_of
 from .heartbeats import JOINS, Beat
 from .membership import ConsumerMembership
@@ -95,19 +96,30 @@ class ConsumerMember(Shell[ConsumerMembership]):
         """
         group_id = self.settings.group_id
         connection = await self._coordinator.connection()
-        if not has_consumer_groups(connection.ranges):
-            why = "by its coordinator, which is older than the consumer protocol"
-            check_pattern(step.subscription, group_id, why)
-            if self.looks:
-                raise OtherKindError("the coordinator knows no other")
-            raise UnsupportedVersionError(
-                f"the coordinator of group {group_id!r} has no ConsumerGroupHeartbeat (KIP-848, "
-                'Kafka 4.0): leave group_protocol at "auto", or use "classic"'
-            )
+        self._check_known(connection, step.subscription)
         if self.looks and await self._is_live_classic(connection):
             check_pattern(step.subscription, group_id, "with members")
             raise OtherKindError("the group has members of that")
         return connection
+
+    def _check_known(self, connection: BrokerConnection, subscription: Subscription) -> None:
+        """Whether a coordinator knows groups of this kind: in a cluster that goes from one release
+        to another, or back, another may coordinate.
+
+        Raises OtherKindError where it does not and the member may be of a classic group, else
+        UnsupportedVersionError, and ConfigurationError for a pattern of the broker.
+        """
+        group_id = self.settings.group_id
+        if has_consumer_groups(connection.ranges):
+            return
+        why = "by its coordinator, which is older than the consumer protocol"
+        check_pattern(subscription, group_id, why)
+        if self.looks:
+            raise OtherKindError("the coordinator knows no other")
+        raise UnsupportedVersionError(
+            f"the coordinator of group {group_id!r} has no ConsumerGroupHeartbeat (KIP-848, "
+            'Kafka 4.0): leave group_protocol at "auto", or use "classic"'
+        )
 
     async def _resolve(self, step: Resolve) -> Tell:
         with suppress(KprotoError):
@@ -140,6 +152,8 @@ class ConsumerMember(Shell[ConsumerMembership]):
         beat: Beat | None = None
         try:
             connection = await self._coordinator.connection()
+            if membership.subscription is not None:
+                self._check_known(connection, membership.subscription)
             version = connection.version_of(ConsumerGroupHeartbeatRequest)
             beat = membership.heartbeat(version, self._clock.monotonic())
             if beat is None:

@@ -19,6 +19,7 @@ from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import (
     ApiVersionsRequest,
+    ApiVersionsResponse,
     ConsumerGroupHeartbeatRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
@@ -64,18 +65,24 @@ class Setting(AnySetting):
         return self.its.error
 
 
+def versions_up_to(version: int) -> ApiVersionsResponse:
+    """What a broker says that has heartbeats of this kind up to a version, or none (-1)."""
+    answer = api_versions()
+    for each in list(answer.api_keys):
+        if each.api_key == ConsumerGroupHeartbeatRequest.API_KEY:
+            each.max_version = version
+            if version < 0:
+                answer.api_keys.remove(each)
+    return answer
+
+
 @asynccontextmanager
 async def a_setting(version: int | None = None) -> AsyncIterator[Setting]:
     """One whose broker has heartbeats up to a version, or none (-1)."""
     clock = ManualClock()
     async with ScriptedBroker({"t": 2}) as broker:
         if version is not None:
-            answer = api_versions()
-            for each in list(answer.api_keys):
-                if each.api_key == ConsumerGroupHeartbeatRequest.API_KEY:
-                    each.max_version = version
-                    if version < 0:
-                        answer.api_keys.remove(each)
+            answer = versions_up_to(version)
             broker.answers[ApiVersionsRequest] = lambda asked: answer
         its = quick(topic_timeout_ms=1_000, delivery_timeout_ms=120_000)
         async with Client(broker.bootstrap, its, clock=clock) as using:
@@ -275,6 +282,41 @@ async def test_leaving_has_an_end() -> None:
 # Which protocol
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"session_timeout_ms": 50_000}, "session_timeout_ms counts for nothing in a consumer"),
+        (
+            {"heartbeat_interval_ms": 1_000},
+            "heartbeat_interval_ms counts for nothing in a consumer",
+        ),
+        ({"max_poll_interval_ms": 100_000}, None),
+        ({"server_assignor": "range"}, None),
+    ],
+)
+async def test_a_setting_that_counts_for_nothing_is_told_once_the_kind_is_known(
+    settings: dict[str, Any], told: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with a_setting() as its:
+        its.make(group_protocol="auto", given=frozenset(settings), **settings)
+        await its.joined()
+        its.group.member_id = "another"  # it loses all, and joins again
+        await its.pass_until(lambda: its.its.names[-2:] == ["lose", "assign"])
+    lines = [it.getMessage() for it in caplog.records if "counts for nothing" in it.getMessage()]
+    assert len(lines) == (told is not None)
+    assert not lines or str(told) in lines[0]
+
+
+async def test_so_is_one_in_a_classic_group(caplog: pytest.LogCaptureFixture) -> None:
+    async with a_setting() as its:
+        its.group.state = "Stable"
+        given: dict[str, Any] = {"server_assignor": "range", "session_timeout_ms": 50_000}
+        its_kind = await kind_with(its, group_protocol="auto", given=frozenset(given), **given)
+        assert its_kind is Kind.CLASSIC
+    (line,) = [it.getMessage() for it in caplog.records if "counts for" in it.getMessage()]
+    assert line.startswith("group g: server_assignor counts for nothing in a classic group: its")
+
+
 async def kind_with(its: Setting, **settings: Any) -> Kind:
     """The kind of a member that has joined with these."""
     its.make(**settings)
@@ -333,6 +375,58 @@ async def test_brokers_that_are_known_to_be_old_are_not_asked() -> None:
         its.make(Subscription.to(TopicPattern("t.*")), group_protocol="auto")
         its.member.start()
         assert "older than the consumer protocol" in str(await its.failed())
+
+
+async def with_an_older_coordinator(
+    its: Setting, wanted: str | Subscription = "t", **settings: Any
+) -> None:
+    """It joins, and then another broker coordinates, which has no heartbeats of this kind."""
+    its.make(wanted, **settings)
+    await its.joined()
+    answer = versions_up_to(-1)
+    its.broker.answers[ApiVersionsRequest] = lambda asked: answer
+    its.group.errors[ConsumerGroupHeartbeatRequest] = [HANG_UP]
+
+
+async def test_a_coordinator_that_is_older_than_the_one_before_has_a_classic_member(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As while a cluster is taken back to a release of before, broker by broker."""
+    async with a_setting() as its:
+        await with_an_older_coordinator(its, group_protocol="auto")
+        await its.pass_until(lambda: its.member.kind is Kind.CLASSIC)
+        await its.pass_until(lambda: its.its.places == PLACES)
+        assert its.its.names == ["assign", "lose", "assign"]
+        assert its.its.error is None
+        assert its.asked(JoinGroupRequest)
+        assert "could not tell that it leaves" not in caplog.text  # who knows it not is not told
+
+
+async def test_a_coordinator_that_has_the_protocol_turned_off_has_one_too() -> None:
+    async with a_setting() as its:
+        its.make(group_protocol="auto")
+        await its.joined()
+        its.group.errors[ConsumerGroupHeartbeatRequest] = ["UNSUPPORTED_VERSION"] * 9
+        await its.pass_until(lambda: its.its.names == ["assign", "lose", "assign"])
+        assert its.member.kind is Kind.CLASSIC
+
+
+@pytest.mark.parametrize(
+    ("wanted", "protocol", "words"),
+    [
+        ("t", "consumer", "has no ConsumerGroupHeartbeat (KIP-848, Kafka 4.0)"),
+        (Subscription.to(TopicPattern("t.*")), "auto", "older than the consumer protocol"),
+    ],
+)
+async def test_an_older_coordinator_is_an_error_for_who_wants_no_classic_group(
+    wanted: str | Subscription, protocol: str, words: str
+) -> None:
+    async with a_setting() as its:
+        await with_an_older_coordinator(its, wanted, group_protocol=protocol)
+        await its.pass_until(lambda: its.its.error is not None)
+        assert words in str(its.its.error)
+        assert its.its.places == set()
+        assert not its.asked(JoinGroupRequest)
 
 
 async def test_a_cluster_that_has_it_turned_off() -> None:
