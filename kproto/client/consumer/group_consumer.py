@@ -38,7 +38,7 @@ from .given_offsets import HandedOut, checked_place, commits_of
 from .group_topics import wanted_by_a_group, with_topics
 from .handing_out import BatchIteration, RawBatchIteration, RecordIteration, ValueIteration
 from .in_hand import InHand
-from .offsets import OffsetWanted, list_offsets
+from .offsets import OffsetWanted, is_no_such, list_offsets, those_there
 from .ownership import Callbacks, Ownership
 from .partition import NOT_FOUND
 from .running_reader import MakeOutlet, RunningReader
@@ -458,10 +458,20 @@ class GroupConsumer(RunningReader):
     async def lag(self) -> dict[TopicPartition, int]:
         """How many offsets each partition has that were not handed out yet, as brokers say now.
 
-        With `read_committed` up to the last stable offset. Raises what `position` raises.
+        With `read_committed` up to the last stable offset. Partitions of a topic that is gone, or
+        was made anew with fewer, are left out. Raises what `position` raises.
         """
         self._view.home.check()
         places = list(self._assigned.states)
+        try:
+            return await self._lag_of(places)
+        except BrokerResponseError as error:
+            there = await those_there(self._view, places) if is_no_such(error) else places
+            if len(there) == len(places):
+                raise
+        return await self._lag_of([place for place in there if place in self._assigned.states])
+
+    async def _lag_of(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         if not places:
             return {}
         await self._place(places)

@@ -71,7 +71,11 @@ class Owner(Protocol):
         ...
 
     async def lose(self, places: Collection[TopicPartition]) -> None:
-        """They are gone already: hand out no more of them, commit nothing, forget them."""
+        """They are gone already: hand out no more of them, commit nothing, forget them.
+
+        Cancelled, the same again follows, of what is owned then, or `assign`: what the user was
+        not told of to the end he is told of anew.
+        """
         ...
 
     async def assign(self, places: Collection[TopicPartition]) -> None:
@@ -121,6 +125,7 @@ class Shell(ABC, Generic[M]):
         self._beat: asyncio.Task[Tell] | None = None
         self._look: asyncio.Task[Tell] | None = None
         self._looks_at = _NEVER
+        self._is_untold = False  # a loss, whose word was cut short
         self._coordinator = Coordinator(view, settings, self._coordinator_moved)
 
     # What others ask and say
@@ -406,10 +411,13 @@ class Shell(ABC, Generic[M]):
 
     async def _give_up(self, step: GiveUp) -> Tell:
         fault: KprotoError | None = None
-        if step.places and step.lost:
-            self._say("loses %s", named(step.places))
+        if step.lost and (step.places or self._is_untold):
+            if step.places:
+                self._say("loses %s", named(step.places))
             self._counts.lost_partitions += len(step.places)
+            self._is_untold = True
             fault = await self._raised(self._reader.lose(step.places))
+            self._is_untold = False
         elif step.places:
             self._say("gives up %s", named(step.places))
             fault = await self._raised(self._reader.revoke(step.places, step.until))
@@ -429,6 +437,7 @@ class Shell(ABC, Generic[M]):
             fault = await self._raised(self._reader.revoke(step.revoked, step.until))
         if fault is None:
             self._say("takes on %s", named(step.added) or "no partitions")
+            self._is_untold = False  # it tells before what comes
             fault = await self._raised(self._reader.assign(step.added))
 
         def tell(now: float) -> None:

@@ -214,6 +214,11 @@ async def test_who_is_not_told_of_the_session_does_not_ask_again(
         assert len(its.asked(DescribeConfigsRequest)) == times
 
 
+async def test_who_unsubscribes_as_all_is_lost_hears_of_the_loss_at_once() -> None:
+    async with a_setting() as its:
+        await its.unsubscribed_as_it_loses_all(ConsumerGroupHeartbeatRequest)
+
+
 async def test_a_slow_user_is_out_until_he_asks() -> None:
     async with a_setting() as its:
         await its.joined()
