@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kproto import ConfigurationError, TopicPattern
+from kproto.client.groups.consumer_protocol.member import ConsumerMember
 from kproto.client.groups.group_kinds import Kind
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import (
@@ -47,6 +48,16 @@ async def test_members_come_and_go(node848: KafkaNode) -> None:
         await until(lambda: thirds.places == all_of(topic, 6))
         for reading in (its, others, thirds):
             assert "lose" not in reading.names
+
+
+async def test_a_member_goes_by_the_session_of_its_group(node848: KafkaNode) -> None:
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(1)
+        member, its = await group.member(topic, session_timeout_ms=45_000)
+        await until(lambda: its.places)
+        inner = member._member
+        assert isinstance(inner, ConsumerMember)
+        assert inner._membership.session_ms == int(SHORT["group.consumer.session.timeout.ms"])
 
 
 async def test_a_static_member_comes_back_without_a_rebalance(node848: KafkaNode) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 from ...clock import Timer
 from ...messages.base import Response
 from ...messages.describe_groups_request import DescribeGroupsRequest
+from ...protocol.error_codes import error_of_code
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ...wire.uuid import Uuid
 from ..cluster.metadata import TopicInfo, TopicPartition, named
@@ -24,7 +25,7 @@ from ..cluster.view import ClusterView
 from ..connections.broker_connection import BrokerConnection
 from ..observing.lines import say
 from .coordinator import Coordinator
-from .group_errors import Meaning
+from .group_errors import Asked, Meaning
 from .group_kinds import is_live_classic
 from .leading import refused_topic
 from .machine import Machine
@@ -41,6 +42,9 @@ R = TypeVar("R", bound=Response)
 
 #: Tells the membership what came of a step, at the time that it is then.
 Tell: TypeAlias = Callable[[float], object]
+
+#: What an error means, by what was asked: the table of a kind of group.
+MeaningOf: TypeAlias = Callable[[Asked, KprotoError], Meaning]
 
 _NEVER: Final = float("inf")
 
@@ -395,6 +399,15 @@ class Shell(ABC, Generic[M]):
     @abstractmethod
     async def _leave_once(self, step: Any) -> None:
         """Tell the coordinator that the member leaves. Raises what another attempt may mend."""
+
+    def _heed_leaving(self, codes: Iterable[int], meaning_of: MeaningOf) -> None:
+        """What leaving was answered. Raises what another attempt may mend."""
+        for code in filter(None, codes):
+            error = error_of_code(code, f"leaving group {self.settings.group_id!r}")
+            meaning = meaning_of(Asked.LEAVE, error)
+            self._heed(meaning)
+            if meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
+                raise error
 
     def _heartbeat_timeout_ms(self, interval_ms: int, session_ms: int) -> int:
         """How long a heartbeat is waited for: there is to be time for others in the session."""

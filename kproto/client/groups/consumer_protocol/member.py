@@ -12,11 +12,9 @@ from typing import Any
 from ....messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from ....messages.describe_configs_request import DescribeConfigsRequest
-from ....protocol.error_codes import error_of_code
 from ....wire.errors import KprotoError, UnsupportedVersionError
 from ...cluster.view import ClusterView
 from ...connections.broker_connection import BrokerConnection
-from ..group_errors import Asked, Meaning
 from ..group_kinds import OtherKindError, check_pattern, has_consumer_groups
 from ..settings import GroupSettings
 from ..shell import Owner, Shell, Tell
@@ -134,12 +132,7 @@ class ConsumerMember(Shell[ConsumerMembership]):
         except KprotoError:
             self._coordinator.forget()
             raise
-        if answer.error_code:
-            error = error_of_code(answer.error_code, f"leaving group {group_id!r}")
-            meaning = meaning_of(Asked.LEAVE, error)
-            self._heed(meaning)
-            if meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
-                raise error
+        self._heed_leaving([answer.error_code], meaning_of)
 
     # Heartbeats
 

@@ -564,7 +564,7 @@ class ConsumerMembership(Machine[Phase, Event]):
             self._unreleased_since = now
             text = "waiting until the session of another instance %s is over: %s"
             self._say(text, self.settings.instance_id, error, level=logging.WARNING)
-        elif now - self._unreleased_since > self.session_ms / 1000:
+        elif now - self._unreleased_since > self.session_ms / 1000 + self._interval_s:
             self.fail(error, now, leaves=False)
 
     def _let_go(
