@@ -25,6 +25,7 @@ from tests.unit.client.groups.consumer_protocol.scripted_member import (
     Setting,
     a_setting,
 )
+from tests.unit.client.groups.ended import at_each_turn, ended_after
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 
 
@@ -221,14 +222,23 @@ async def test_leaving_has_an_end() -> None:
 # Ends
 
 
-async def in_a_group(play: Callable[[Setting], Awaitable[None]], protocol: str) -> None:
-    """Have a member join whose assignment changes with each heartbeat, and play."""
+async def in_a_group(
+    play: Callable[[Setting], Awaitable[None]],
+    protocol: str,
+    hold: type[Request[Any]] | None = None,
+) -> None:
+    """Have a member join whose assignment changes with each heartbeat, and play.
+
+    With `hold` the coordinator does not answer that, and is waited for no longer than it takes.
+    """
     async with ScriptedBroker({"t": 2}) as broker:
         settings = quick(topic_timeout_ms=1_000, delivery_timeout_ms=1_000)
         async with Client(broker.bootstrap, settings) as client:
             its = Setting(broker, client, ManualClock())
             its.group.interval_ms = 1
-            its.make(group_protocol=protocol, leave_timeout_ms=50)
+            its.make(group_protocol=protocol, leave_timeout_ms=5_000 if hold is None else 50)
+            if hold is not None:
+                its.group.hold(hold)
 
             def turn(name: str, places: object) -> None:
                 its.group.assigned = [] if its.group.assigned else [("t", 0)]
@@ -255,27 +265,11 @@ def test_a_member_may_be_ended_at_any_turn_of_the_loop(
 ) -> None:
     async def scene(turns: int) -> None:
         async def play(its: Setting) -> None:
-            its.member.start()
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            if ends == "leave":
-                await its.member.leave(True)
-                assert its.its.places == set()
-                assert its.its.error is None
-                assert its.group.member_id is None
+            await ended_after(turns, ends, its.group, its.member, its.its)
 
         await in_a_group(play, protocol)
 
-    for turns in steps:
-
-        async def run(cancel: CancelAt, turns: int = turns) -> None:
-            await scene(turns)  # it is ended by itself, and looked at as after a cancellation
-
-        try:
-            assert points(run, late=False) == 0
-        except BaseException as error:
-            error.add_note(f"ended after {turns} turns")
-            raise
+    at_each_turn(scene, steps)
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -286,13 +280,11 @@ def test_who_ends_a_member_may_be_cancelled(
 ) -> None:
     async def scene(cancel: CancelAt) -> None:
         async def play(its: Setting) -> None:
-            if hold is not None:
-                its.group.hold(hold)
             its.member.start()
             reached = hold or ConsumerGroupHeartbeatRequest
             await its.until(lambda: its.asked(reached))
             await cancel.run(its.member.leave(True) if call == "leave" else its.member.close())
 
-        await in_a_group(play, "auto")
+        await in_a_group(play, "auto", hold)
 
     assert points(scene, late=late) > 0
