@@ -46,11 +46,12 @@ class GroupSettings:
     #: Without a heartbeat for so long a member is out of its group, and has nothing to read any
     #: more: 45 s, so that a short trouble of the network does not cost a rebalance (KIP-735).
     #: Brokers take 6 s to 30 min (group.min.session.timeout.ms, group.max.session.timeout.ms). In
-    #: the consumer protocol the session is the broker's (group.consumer.session.timeout.ms, 45 s as
-    #: well, and not less unless its administrator says so): this is the most that a member goes by.
+    #: the consumer protocol it counts for nothing: there the session is the broker's
+    #: (group.consumer.session.timeout.ms, 45 s as well).
     session_timeout_ms: int = 45_000
     #: How often a member says that it is alive; by the answers it hears of rebalances. In the
-    #: consumer protocol the broker says how often (group.consumer.heartbeat.interval.ms).
+    #: consumer protocol it counts for nothing, too: the broker says how often
+    #: (group.consumer.heartbeat.interval.ms).
     heartbeat_interval_ms: int = 3_000
     #: How long a record or batch may be in the user's hands, and how long a rebalance waits for it
     #: (KIP-62). A member that is slower leaves its group.

@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from ....protocol.error_codes import error_of_code
 from ....wire.errors import BrokerResponseError, KprotoError
 from ....wire.uuid import Uuid
 from ...cluster.metadata import TopicPartition
@@ -39,7 +38,7 @@ from ..steps import (
     TakeOn,
 )
 from ..subscription import Subscription
-from .heartbeat_errors import meaning_of
+from .heartbeat_errors import error_in, meaning_of
 from .heartbeats import (
     FIRST_OWN_ID,
     JOINS,
@@ -51,6 +50,7 @@ from .heartbeats import (
 )
 from .phases import BEATING, COMMITTING, GOING, TRANSITIONS, Event, Phase
 from .reconciling import Difference, Told, assigned_in, difference, told_of
+from .session_of_group import KAFKAS_SESSION_MS, session_by
 
 __all__ = ["ConsumerMembership"]
 
@@ -62,10 +62,6 @@ _TURNED_OFF: Final = "UNSUPPORTED_VERSION"
 #: Heartbeats are sent so often at least in a session, and while the coordinator may wait for what
 #: is to be given up, whatever interval it gives: what is not heard of in time counts as lost.
 _BEATS_IN_SESSION: Final = 3
-
-#: A broker that does not tell its session counts a member for so many of the intervals that it
-#: gives, as far as this member goes by that: 45 s are nine times 5 s, which are Kafka's own.
-_INTERVALS_IN_SESSION: Final = 9
 
 #: What a heartbeat with one of these epochs asks for.
 _ASKED: Final = {JOINS: Asked.JOIN, LEAVES_FOR_A_TIME: Asked.LEAVE}
@@ -95,6 +91,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._name_of = name_of
         self._names: dict[Uuid, str] = {}
         self._session = Session(settings, reads_on=True)
+        self._session.session_ms = KAFKAS_SESSION_MS  # that of the settings is of classic groups
         self._told_session_ms: int | None = None
         self._interval_s = settings.heartbeat_interval_ms / 1000
         self._beat_at = _NEVER
@@ -149,14 +146,14 @@ class ConsumerMembership(Machine[Phase, Event]):
 
     @property
     def session_ms(self) -> int:
-        """How long it goes on without an answer: no longer than its broker would have it."""
+        """How long it goes on without an answer: for as long as its broker would have it."""
         return self._session.session_ms
 
     def session_told(self, session_ms: int | None) -> None:
         """The session of its group, as a broker says now; None where it does not say."""
         self._told_session_ms = session_ms
         if session_ms is not None:
-            self._session.session_ms = min(session_ms, self.settings.session_timeout_ms)
+            self._session.session_ms = session_ms
 
     def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
         return topic_id in (self._held.get(place), self._taking.get(place))
@@ -375,7 +372,7 @@ class ConsumerMembership(Machine[Phase, Event]):
                 self.member_id = outcome.member_id or ""
         asked = _ASKED.get(beat.request.member_epoch, Asked.HEARTBEAT)
         if isinstance(outcome, ConsumerGroupHeartbeatResponse) and outcome.error_code:
-            outcome = self._error(outcome, asked)
+            outcome = error_in(outcome, asked, self.settings.group_id)
         counts = beat.life == self._life and self._beats_now
         if beat.request.member_epoch == LEAVES_FOR_A_TIME:
             return self._let_go(outcome, now)
@@ -430,7 +427,7 @@ class ConsumerMembership(Machine[Phase, Event]):
             self._say("joined at epoch %d, as member %s", self.epoch, self.member_id)
             self._go(Event.JOINED)
         elif self.phase is Phase.ACKNOWLEDGING:
-            if beat.said.partitions == told_of(self._held) and self._has_told(beat):
+            if beat.said.partitions == told_of(self._held) and beat.tells:
                 self._go(Event.ACKNOWLEDGED)
             else:
                 self._beat_at = now
@@ -440,8 +437,7 @@ class ConsumerMembership(Machine[Phase, Event]):
     def _take_interval(self, interval_ms: int) -> None:
         """The coordinator says how often; where nobody tells the session, it is judged by that."""
         if self._told_session_ms is None:
-            judged_ms = _INTERVALS_IN_SESSION * interval_ms
-            self._session.session_ms = min(judged_ms, self.settings.session_timeout_ms)
+            self._session.session_ms = session_by(interval_ms)
         limits = (self.session_ms, self.settings.max_poll_interval_ms)
         self._interval_s = min(interval_ms, min(limits) / _BEATS_IN_SESSION) / 1000
         self._session.interval_s = self._interval_s
@@ -459,11 +455,6 @@ class ConsumerMembership(Machine[Phase, Event]):
         return topic_id in self._held.values() or any(
             each == topic_id for each, _ in self._assigned
         )
-
-    @staticmethod
-    def _has_told(beat: Beat) -> bool:
-        """Whether it told what is held, also where the coordinator knew."""
-        return beat.request.topic_partitions is not None
 
     def commit_refused(
         self, error: BrokerResponseError, identity: MemberIdentity, now: float
@@ -531,12 +522,6 @@ class ConsumerMembership(Machine[Phase, Event]):
             self._steps.failed(now)
             self._follow(meaning, error, asked, now)
         return meaning
-
-    def _error(self, answer: ConsumerGroupHeartbeatResponse, asked: Asked) -> BrokerResponseError:
-        what = f"{asked.value}: group {self.settings.group_id!r}"
-        if answer.error_message:
-            what += f": {answer.error_message}"
-        return error_of_code(answer.error_code, what)
 
     def _follow(self, meaning: Meaning, error: KprotoError, asked: Asked, now: float) -> None:
         """Do what an error means; when a heartbeat follows it is known already."""

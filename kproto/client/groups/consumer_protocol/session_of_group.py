@@ -12,13 +12,24 @@ from typing import Final
 from ....messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from ....messages.describe_configs_response import DescribeConfigsResponse
 
-__all__ = ["session_in", "session_request"]
+__all__ = ["KAFKAS_SESSION_MS", "session_by", "session_in", "session_request"]
 
 #: A group, as a resource that has settings.
 _GROUP: Final = 32
 
 #: Said of a group that has none of its own, too: then it is what the broker sets for all.
 _SESSION: Final = "consumer.session.timeout.ms"
+
+
+#: What brokers begin with, in ms, and the least that they take unless told otherwise. It is so many
+#: of the intervals that they begin with, 5 s.
+KAFKAS_SESSION_MS: Final = 45_000
+_INTERVALS: Final = 9
+
+
+def session_by(interval_ms: int) -> int:
+    """The session in ms that a member goes by that is told of none: by the interval that it is given."""
+    return min(_INTERVALS * interval_ms, KAFKAS_SESSION_MS)
 
 
 def session_request(group_id: str) -> DescribeConfigsRequest:
