@@ -28,7 +28,7 @@ _INTERVALS: Final = 9
 
 
 def session_by(interval_ms: int) -> int:
-    """The session in ms that a member goes by that is told of none: by the interval that it is given."""
+    """The session in ms where nobody tells it: what a member goes by, who knows its interval."""
     return min(_INTERVALS * interval_ms, KAFKAS_SESSION_MS)
 
 
