@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..wire.errors import ConfigurationError
 from ..wire.uuid import Uuid
 from .authorizer import Acl, Authorizer
 from .coordinators import Coordinators, CoordinatorType
 from .elections import after_start, after_stop, first_led, led_by, striped
+from .group_configs import GROUP_SETTINGS, GroupConfigs
 from .groups import ConsumerLimits, GroupLimits, Groups, MigrationPolicy, Moment
 from .groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS, OffsetsTopic
 from .leadership import NO_LEADER, Leadership
@@ -73,6 +74,9 @@ class ClusterState:
         self._stopped: set[int] = set()
         #: The controller, once it had to be another than the first node.
         self._controller: int | None = None
+        #: What single groups are set to, in place of the settings of brokers.
+        self.group_configs = GroupConfigs(settings)
+        consumer_limits = _consumer_limits(settings)
         #: The groups that coordinators have at hand, and the topic that keeps them.
         self.groups = Groups(
             GroupLimits(
@@ -80,7 +84,7 @@ class ClusterState:
                 settings.group_new_member_join_timeout_ms,
                 settings.group_max_size,
             ),
-            _consumer_limits(settings),
+            lambda group_id: _limited(consumer_limits, self.group_configs.given(group_id)),
             self.topics,
         )
         self.offsets_topic = OffsetsTopic(
@@ -336,6 +340,12 @@ def _consumer_limits(settings: BrokerSettings) -> ConsumerLimits:
         MigrationPolicy(settings.group_consumer_migration_policy),
         settings.group_max_size,
     )
+
+
+def _limited(limits: ConsumerLimits, given: Mapping[str, str]) -> ConsumerLimits:
+    """What bounds a group that was given these settings of its own."""
+    own: dict[str, Any] = {GROUP_SETTINGS[name].field: int(text) for name, text in given.items()}
+    return limits._replace(**own)
 
 
 def _authorizer(settings: BrokerSettings) -> Authorizer | None:

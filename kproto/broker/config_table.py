@@ -11,10 +11,19 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from .group_configs import GROUP_SETTINGS
 from .settings import BrokerSettings
 from .topic_configs import DEFAULTS, TopicConfig
 
-__all__ = ["ConfigType", "Entry", "Source", "Synonym", "broker_entries", "topic_entries"]
+__all__ = [
+    "ConfigType",
+    "Entry",
+    "Source",
+    "Synonym",
+    "broker_entries",
+    "group_entries",
+    "topic_entries",
+]
 
 
 class ConfigType(IntEnum):
@@ -35,6 +44,7 @@ class Source(IntEnum):
     TOPIC = 1
     BROKER = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 class Synonym(NamedTuple):
@@ -295,6 +305,20 @@ def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[Entry]:
             synonyms.append(Synonym(behind, default, Source.DEFAULT))
         source = synonyms[0].source if synonyms else Source.DEFAULT
         entries.append(Entry(name, config[name], source, kind, tuple(synonyms)))
+    return entries
+
+
+def group_entries(given: Mapping[str, str], settings: BrokerSettings) -> list[Entry]:
+    """The settings of a group, by name, with those that it was `given`."""
+    entries = []
+    for name, row in GROUP_SETTINGS.items():
+        value = row.value(settings)
+        synonyms = [Synonym(name, given[name], Source.GROUP)] if name in given else []
+        if value != row.default:
+            synonyms.append(Synonym(row.behind, str(value), Source.BROKER))
+        synonyms.append(Synonym(row.behind, str(row.default), Source.DEFAULT))
+        first = synonyms[0]
+        entries.append(Entry(name, first.value, first.source, _INT, tuple(synonyms)))
     return entries
 
 

@@ -365,6 +365,7 @@ class Client:
         heartbeat_interval_ms: int = 3_000,
         max_poll_interval_ms: int = 300_000,
         leave: bool | Literal["auto"] = "auto",
+        leave_timeout_ms: int = 5_000,
         on_assigned: Callback | None = None,
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
@@ -390,6 +391,7 @@ class Client:
         heartbeat_interval_ms: int | None = None,
         max_poll_interval_ms: int | None = None,
         leave: bool | Literal["auto"] | None = None,
+        leave_timeout_ms: int | None = None,
         on_assigned: Callback | None = None,
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
@@ -418,6 +420,7 @@ class Client:
             "heartbeat_interval_ms": heartbeat_interval_ms,
             "max_poll_interval_ms": max_poll_interval_ms,
             "leave": leave,
+            "leave_timeout_ms": leave_timeout_ms,
         }
         callbacks = Callbacks(on_assigned, on_revoked, on_lost)
         given = {name: each for name, each in settings.items() if each is not None}
@@ -441,7 +444,7 @@ class Client:
         return GroupConsumer(
             self._view,
             topics,
-            GroupSettings(group, **given),
+            GroupSettings(group, **given, given=frozenset(given)),
             GroupMember,
             start=start,  # type: ignore[arg-type]  # it refuses offsets
             callbacks=callbacks,

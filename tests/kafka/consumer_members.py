@@ -20,6 +20,7 @@ from tools.kafka import VERSIONS
 __all__ = ["NEWEST", "SHORT", "Group", "failed"]
 
 #: Sessions of two seconds, and heartbeats ten times a second; 3.9 has the protocol turned off.
+#: Members of classic groups may have any session.
 SHORT = {
     "group.coordinator.rebalance.protocols": "classic,consumer",
     "group.consumer.migration.policy": "bidirectional",
@@ -28,6 +29,7 @@ SHORT = {
     "group.consumer.min.heartbeat.interval.ms": "50",
     "group.consumer.heartbeat.interval.ms": "100",
     "group.consumer.max.size": "3",
+    "group.min.session.timeout.ms": "100",
 }
 
 NEWEST = VERSIONS[0]

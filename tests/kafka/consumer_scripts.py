@@ -305,6 +305,55 @@ def the_broker_gives_the_id(side: ConsumerSide) -> Iterator[object]:
 
 
 #: Their ids are drawn by the broker.
+_SESSION, _BEAT, _ASSIGN = (
+    f"consumer.{it}.ms" for it in ("session.timeout", "heartbeat.interval", "assignment.interval")
+)
+
+
+def settings_of_a_group(side: ConsumerSide) -> Iterator[object]:
+    yield (
+        side.enter("a", "t"),
+        side.configs(),
+        side.configs(_BEAT, "nope"),
+        side.configs(group_id=""),
+    )
+    yield side.alter((_SESSION, 0, "900"), (_BEAT, 0, "+150")), settled(side, _BEAT, "150")
+    yield until_told(side, "a", 150)
+    yield side.configs(), side.heartbeat("a"), side.enter("b", "u")
+    yield side.alter((_SESSION, 1, None), (_ASSIGN, 0, "0")), settled(side, _ASSIGN, "0")
+    yield side.configs(), side.alter((_BEAT, 0, "300"), validate_only=True), side.configs()
+    yield side.alter((_BEAT, 1, "7"), (_ASSIGN, 1, None)), settled(side, _BEAT, "100")
+    yield side.configs(), until_told(side, "a", 100), side.alter()
+    for text in ("x", "", "2.5", "99999999999", "-99999999999", "0", "-1", "60001", "100"):
+        yield side.alter((_SESSION, 0, text))
+    for text in ("15001", "1000", "nope"):
+        yield side.alter((_BEAT, 0, text))
+    yield side.alter((_ASSIGN, 0, "15001")), side.alter((_ASSIGN, 0, "-1"))
+    yield side.alter(("nope", 0, "1")), side.alter(("nope", 1, None)), side.alter(("", 0, "1"))
+    yield side.alter((_SESSION, 0, "200"), ("nope", 0, "1")), side.configs()
+    yield side.alter((_BEAT, 0, None)), side.alter((_BEAT, 2, "1")), side.alter((_BEAT, 3, "1"))
+    yield side.alter((_BEAT, 0, "1"), (_BEAT, 0, "2")), side.alter((_BEAT, 0, "1"), group_id="")
+    yield side.alter((_BEAT, 0, "1"), times=2), side.alter((_BEAT, 0, "1"), resource_type=3)
+
+
+def settled(side: ConsumerSide, name: str, value: str) -> bool:
+    """A broker has heard of its controller what a setting is."""
+    deadline = time.monotonic() + PATIENCE_S
+    while side.configs(name)[0][1] != value:
+        assert time.monotonic() < deadline, side.configs(name)
+        time.sleep(0.05)
+    return True
+
+
+def until_told(side: ConsumerSide, who: str, interval_ms: int) -> Any:
+    """So has its coordinator, who tells `who` how often to send heartbeats."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (heard := side.heartbeat(who))[2] != interval_ms:
+        assert time.monotonic() < deadline, heard
+        time.sleep(0.05)
+    return heard
+
+
 OF_CLASSIC_MEMBERS: Final[tuple[ConsumerScript, ...]] = (
     a_classic_group_is_converted,
     a_classic_member_is_left_behind,
@@ -333,5 +382,6 @@ NEW_SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
     commits_of_before,
     expressions,
     an_expression_of_several,
+    settings_of_a_group,
     *OF_CLASSIC_MEMBERS,
 )

@@ -33,7 +33,16 @@ from kproto.messages.consumer_group_target_assignment_member_value import (
 from kproto.messages.consumer_group_target_assignment_metadata_value import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
+from kproto.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from kproto.messages.group_metadata_value import GroupMetadataValue
+from kproto.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kproto.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -56,6 +65,9 @@ from kproto.wire.uuid import Uuid
 from .group_sides import PATIENCE_S, Side
 
 __all__ = ["ConsumerSide"]
+
+#: A group, as a resource that has settings.
+_GROUP: Final = 32
 
 #: The length of a uuid as Kafka writes it.
 _GIVEN_CHARS: Final = 22
@@ -242,6 +254,56 @@ class ConsumerSide(Side):
         answer = self.ask("nobody", request, 0)
         return error_code(answer.error_code).name, [
             error_code(it.error_code).name for topic in answer.topics for it in topic.partitions
+        ]
+
+    # Settings of the group
+
+    def configs(self, *names: str, group_id: str | None = None) -> Any:
+        """What the settings of these names are, or all of groups of this kind; and where from.
+
+        What has an assignor decide in a thread of its own is none of the embedded broker's.
+        """
+        wanted = DescribeConfigsResource(
+            resource_type=_GROUP,
+            resource_name=self.group_id if group_id is None else group_id,
+            configuration_keys=list(names) or None,
+        )
+        request = DescribeConfigsRequest(resources=[wanted], include_synonyms=True)
+        (result,) = self.ask("nobody", request, 4).results
+        if result.error_code:
+            return error_code(result.error_code).name, result.error_message
+        return sorted(
+            (
+                *(it.name, it.value, it.config_source, it.config_type, it.read_only),
+                [(each.name, each.value, each.source) for each in it.synonyms],
+            )
+            for it in result.configs
+            if it.name.startswith("consumer.") and it.name != "consumer.assignor.offload.enable"
+        )
+
+    def alter(
+        self,
+        *changes: tuple[str, int, str | None],
+        group_id: str | None = None,
+        resource_type: int = _GROUP,
+        validate_only: bool = False,
+        times: int = 1,
+    ) -> Any:
+        """What became of changes: names of settings, what is done with them, and values."""
+        wanted = AlterConfigsResource(
+            resource_type=resource_type,
+            resource_name=self.group_id if group_id is None else group_id,
+            configs=[
+                AlterableConfig(name=name, config_operation=operation, value=value)
+                for name, operation, value in changes
+            ],
+        )
+        request = IncrementalAlterConfigsRequest(
+            resources=[wanted] * times, validate_only=validate_only
+        )
+        return [
+            (error_code(it.error_code).name, it.error_message)
+            for it in self.ask("nobody", request, 1).responses
         ]
 
     # What the log says

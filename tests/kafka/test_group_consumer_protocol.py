@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
 import uuid
 from typing import Any
 
 import pytest
 
 from kproto import ConfigurationError, TopicPattern
+from kproto.client.groups.consumer_protocol.member import ConsumerMember
 from kproto.client.groups.group_kinds import Kind
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import (
     ConsumerGroupHeartbeatRequest,
 )
-from kproto.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from tests.kafka.consumer_members import NEWEST, SHORT, Group, failed
 from tests.kafka.members_of_groups import all_of, shared, until
 from tests.support.brokers import StartKafka
@@ -47,6 +45,20 @@ async def test_members_come_and_go(node848: KafkaNode) -> None:
         await until(lambda: thirds.places == all_of(topic, 6))
         for reading in (its, others, thirds):
             assert "lose" not in reading.names
+
+
+async def test_a_member_goes_by_the_session_of_its_group(node848: KafkaNode) -> None:
+    """Kafka 3.9 knows no settings of groups: there it goes by the interval of heartbeats."""
+    async with Group(node848.bootstrap) as group:
+        topic = await group.topic(1)
+        member, its = await group.member(topic, session_timeout_ms=45_000)
+        await until(lambda: its.places)
+        inner = member._member
+        assert isinstance(inner, ConsumerMember)
+        session_ms = int(SHORT["group.consumer.session.timeout.ms"])
+        interval_ms = int(SHORT["group.consumer.heartbeat.interval.ms"])
+        told = node848.version == NEWEST
+        assert inner._membership.session_ms == (session_ms if told else 9 * interval_ms)
 
 
 async def test_a_static_member_comes_back_without_a_rebalance(node848: KafkaNode) -> None:
@@ -88,89 +100,6 @@ async def test_a_static_member_that_was_killed_comes_back_after_its_session(
         await until(lambda: again.places == all_of(topic, 2))
 
 
-async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(
-    node848: KafkaNode,
-) -> None:
-    """The others get its partitions when its session is over; by then it reads them no more."""
-    async with Group(node848.bootstrap) as group:
-        topic = await group.topic(4)
-        first, its = await group.member(topic)
-        await until(lambda: its.places)
-        _, others = await group.member(topic)
-        await until(lambda: shared(topic, 4, its, others))
-
-        async def lost(group_id: str) -> int:
-            return 999
-
-        # Its heartbeats go nowhere: no node of that id is there.
-        first._view.group_coordinator = lost  # type: ignore[method-assign]
-        await until(lambda: others.places == all_of(topic, 4))
-        assert its.names[-1] == "lose"
-
-
-async def test_who_is_gone_without_a_word_is_replaced_after_its_session(
-    node848: KafkaNode,
-) -> None:
-    async with Group(node848.bootstrap) as group:
-        topic = await group.topic(4)
-        first, its = await group.member(topic)
-        await until(lambda: its.places)
-        _, others = await group.member(topic)
-        await until(lambda: shared(topic, 4, its, others))
-        await first.close()
-        for place in its.places:
-            del group.owners[place]
-        await until(lambda: others.places == all_of(topic, 4))
-
-
-async def test_who_is_slow_leaves_and_comes_back_when_it_asks(node848: KafkaNode) -> None:
-    async with Group(node848.bootstrap) as group:
-        topic = await group.topic(4)
-        first, its = await group.member(topic)
-        await until(lambda: its.places)
-        _, others = await group.member(topic)
-        await until(lambda: shared(topic, 4, its, others))
-        its.is_late = True
-        await until(lambda: others.places == all_of(topic, 4))
-        assert its.names[-1] == "lose"
-        assert first.identity is None
-        its.is_late = False
-        first.asked()
-        await until(lambda: shared(topic, 4, its, others))
-
-
-async def test_what_is_in_hands_is_waited_for(node848: KafkaNode) -> None:
-    """For longer than a session: heartbeats go on meanwhile, and commits."""
-    async with Group(node848.bootstrap) as group:
-        topic = await group.topic(4)
-        first, its = await group.member(topic)
-        await until(lambda: its.places)
-        its.held = asyncio.Event()
-        _, others = await group.member(topic)
-        await until(lambda: "waits" in its.names)
-        counts = group.clients[1]._view.observer.group(group.id)
-        before = counts.heartbeats
-        await until(lambda: counts.heartbeats >= before + 25)
-        assert others.places == set()
-        assert first.identity is not None
-        its.held.set()
-        await until(lambda: shared(topic, 4, its, others))
-        assert "lose" not in its.names
-
-
-async def test_what_is_in_hands_for_too_long_is_lost(node848: KafkaNode) -> None:
-    async with Group(node848.bootstrap) as group:
-        topic = await group.topic(4)
-        _, its = await group.member(topic)
-        await until(lambda: its.places)
-        its.held = asyncio.Event()
-        _, others = await group.member(topic)
-        await until(lambda: "waits" in its.names)
-        its.is_late = True
-        await until(lambda: others.places == all_of(topic, 4))
-        assert its.names[-1] == "lose"
-
-
 async def test_a_member_that_somebody_has_put_out_joins_again(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
@@ -186,53 +115,6 @@ async def test_a_member_that_somebody_has_put_out_joins_again(node848: KafkaNode
 
 
 # Topics
-
-
-async def test_topics_that_grow_appear_and_go(node848: KafkaNode) -> None:
-    async with Group(node848.bootstrap) as group:
-        topic = await group.topic(1)
-        later = f"group-{uuid.uuid4().hex}"
-        _, its = await group.member(topic, later)
-        await until(lambda: its.places == all_of(topic, 1))
-        await group.topic(2, later)
-        await until(lambda: its.places == all_of(topic, 1) | all_of(later, 2))
-        client = group.clients[0]
-        grown = CreatePartitionsTopic(name=topic, count=3, assignments=None)
-        answer = await client.request(CreatePartitionsRequest(topics=[grown], timeout_ms=10_000))
-        assert [each.error_code for each in answer.results] == [0]
-        await until(lambda: its.places == all_of(topic, 3) | all_of(later, 2))
-        await client.delete_topics(later)
-        await until(lambda: its.places == all_of(topic, 3))
-        await group.topic(2, later)
-        await until(lambda: its.places == all_of(topic, 3) | all_of(later, 2))
-
-
-async def test_other_topics_and_none(node848: KafkaNode) -> None:
-    async with Group(node848.bootstrap) as group:
-        one, two = await group.topic(2), await group.topic(2)
-        member, its = await group.member(one)
-        await until(lambda: its.places == all_of(one, 2))
-        member.subscribe(Subscription.to([one, two]))
-        await until(lambda: its.places == all_of(one, 2) | all_of(two, 2))
-        assert "revoke" not in its.names
-        member.subscribe(Subscription.to(two))
-        await until(lambda: its.places == all_of(two, 2))
-        member.unsubscribe()
-        await until(lambda: not its.places and member.identity is None)
-        assert "lose" not in its.names
-        member.subscribe(Subscription.to(one))
-        await until(lambda: its.places == all_of(one, 2))
-
-
-async def test_a_compiled_pattern_is_matched_here(node848: KafkaNode) -> None:
-    async with Group(node848.bootstrap) as group:
-        prefix = f"group-{uuid.uuid4().hex}"
-        await group.topic(1, f"x-{prefix}-a")
-        _, its = await group.member(re.compile(f"{prefix}-.*"))
-        one = await group.topic(1, f"{prefix}-a")
-        await until(lambda: its.places == all_of(one, 1))
-        two = await group.topic(2, f"{prefix}-b")
-        await until(lambda: its.places == all_of(one, 1) | all_of(two, 2))
 
 
 async def test_a_pattern_of_the_broker(node848: KafkaNode) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import uuid
 from collections.abc import Collection, Iterator
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -16,15 +14,11 @@ from kproto.client.groups.assignor import Assignor
 from kproto.client.groups.assignors.subscriptions import Subscription as Told
 from kproto.client.groups.assignors.subscriptions import TopicRacks
 from kproto.client.groups.member import Member
-from kproto.client.groups.settings import GroupSettings
-from kproto.client.groups.subscription import Subscription
-from kproto.messages import DescribeGroupsRequest
-from kproto.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
-from kproto.messages.describe_groups_response import DescribedGroup
-from tests.kafka.members_of_groups import Members, all_of, shared, until
+from tests.kafka.classic_members import Group
+from tests.kafka.members_of_groups import all_of, shared, until
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START, StartCluster, StartKafka
-from tests.support.group_owner import Reading, made
+from tests.support.group_owner import Reading
 from tools.kafka import VERSIONS, KafkaNode
 
 SHORT = {"group.min.session.timeout.ms": "100", "group.max.size": "3"}
@@ -47,27 +41,6 @@ def node(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
         not_available(f"Kafka {request.param}", error)
     yield kafka
     kafka.close()
-
-
-class Group(Members):
-    """Some members, each of a client of its own as in a process of its own."""
-
-    async def member(
-        self, *wanted: str | re.Pattern[str], start: bool = True, **settings: Any
-    ) -> tuple[Member, Reading]:
-        """One more, with short sessions."""
-        its = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 100} | settings
-        names = [each for each in wanted if isinstance(each, str)]
-        subscription = Subscription.to(names or cast(re.Pattern[str], wanted[0]))
-        member, reading = made(await self.client(), GroupSettings(self.id, **its), subscription)
-        self.members.append(member)
-        if start:
-            member.start()
-        return member, reading
-
-    async def described(self) -> DescribedGroup:
-        answer = await self.clients[0].request(DescribeGroupsRequest(groups=[self.id]))
-        return answer.groups[0]
 
 
 def has_some(reading: Reading) -> bool:
@@ -188,150 +161,6 @@ async def test_two_with_one_instance_id(node: KafkaNode) -> None:
         assert its.names[-1] == "lose"
         await until(lambda: others.places == all_of(topic, 2))
         assert second.identity is not None
-
-
-async def test_who_is_gone_without_a_word_is_replaced_after_its_session(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
-        topic = await group.topic(4)
-        first, its = await group.member(topic, session_timeout_ms=1_000)
-        await until(lambda: its.places)
-        _, others = await group.member(topic, session_timeout_ms=1_000)
-        await until(lambda: shared(topic, 4, its, others))
-        await first.close()
-        await until(lambda: others.places == all_of(topic, 4))
-
-
-async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(node: KafkaNode) -> None:
-    """The others get its partitions when its session is over; by then it reads them no more."""
-    async with Group(node.bootstrap) as group:
-        topic = await group.topic(4)
-        first, its = await group.member(topic, session_timeout_ms=1_000)
-        await until(lambda: its.places)
-        _, others = await group.member(topic, session_timeout_ms=1_000)
-        await until(lambda: shared(topic, 4, its, others))
-        had = set(its.places)
-        times: dict[str, float] = {}
-        clock = asyncio.get_running_loop().time
-
-        def note(who: str) -> None:
-            times.setdefault(who, clock())
-
-        its.on_call = lambda name, places: note(name)
-
-        def note_others(name: str, places: Collection[tuple[str, int]]) -> None:
-            if had & set(places):
-                note(f"others {name}")
-
-        others.on_call = note_others
-        # Its heartbeats go nowhere: no node of that id is there.
-        first._view.group_coordinator = lost  # type: ignore[method-assign]
-        await until(lambda: had <= others.places)
-        assert times["lose"] < times["others assign"]
-        assert its.places == set()
-
-
-async def lost(group_id: str) -> int:
-    return 999
-
-
-async def test_who_is_slow_leaves_and_comes_back_when_it_asks(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
-        topic = await group.topic(4)
-        first, its = await group.member(topic)
-        await until(lambda: its.places)
-        _, others = await group.member(topic)
-        await until(lambda: shared(topic, 4, its, others))
-        its.is_late = True
-        await until(lambda: others.places == all_of(topic, 4))
-        assert its.names[-1] == "lose"
-        assert first.identity is None
-        its.is_late = False
-        first.asked()
-        await until(lambda: shared(topic, 4, its, others))
-
-
-@pytest.mark.parametrize("assignors", [("range",), COOPERATIVE])
-async def test_what_is_in_hands_holds_up_a_rebalance(
-    node: KafkaNode, assignors: tuple[str, ...]
-) -> None:
-    """For longer than a session: heartbeats go on meanwhile."""
-    async with Group(node.bootstrap) as group:
-        topic = await group.topic(4)
-        settings: dict[str, Any] = {"assignors": assignors, "session_timeout_ms": 1_000}
-        first, its = await group.member(topic, **settings)
-        await until(lambda: its.places)
-        its.held = asyncio.Event()
-        _, others = await group.member(topic, **settings)
-        await until(lambda: "waits" in its.names)
-        counts = first._counts
-        before = counts.heartbeats
-        await until(lambda: counts.heartbeats >= before + 15)
-        assert others.places == set()
-        assert first.identity is not None
-        its.held.set()
-        await until(lambda: shared(topic, 4, its, others))
-        assert "lose" not in its.names
-
-
-async def test_what_is_in_hands_for_too_long_is_lost(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
-        topic = await group.topic(4)
-        _, its = await group.member(topic)
-        await until(lambda: its.places)
-        its.held = asyncio.Event()
-        _, others = await group.member(topic)
-        await until(lambda: "waits" in its.names)
-        its.is_late = True
-        await until(lambda: others.places == all_of(topic, 4))
-        assert its.names == ["assign", "waits", "lose"]
-
-
-async def test_topics_that_grow_appear_and_go(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
-        topic = await group.topic(1)
-        later = f"group-{uuid.uuid4().hex}"
-        _, its = await group.member(topic, later)
-        await until(lambda: its.places == all_of(topic, 1))
-        await group.topic(2, later)
-        await until(lambda: its.places == all_of(topic, 1) | all_of(later, 2))
-        client = group.clients[0]
-        grown = CreatePartitionsTopic(name=topic, count=3, assignments=None)
-        answer = await client.request(CreatePartitionsRequest(topics=[grown], timeout_ms=10_000))
-        assert [each.error_code for each in answer.results] == [0]
-        await until(lambda: its.places == all_of(topic, 3) | all_of(later, 2))
-        await client.delete_topics(later)
-        await until(lambda: its.places == all_of(topic, 3))
-
-
-async def test_a_pattern_takes_in_topics_that_come(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
-        prefix = f"group-{uuid.uuid4().hex}"
-        await group.topic(1, f"x-{prefix}-a")
-        one = await group.topic(1, f"{prefix}-a")
-        _, its = await group.member(re.compile(f"{prefix}-.*"))
-        await until(lambda: its.places == all_of(one, 1))
-        two = await group.topic(2, f"{prefix}-b")
-        await until(lambda: its.places == all_of(one, 1) | all_of(two, 2))
-
-
-async def test_other_topics_and_none(node: KafkaNode) -> None:
-    async with Group(node.bootstrap) as group:
-        one, two = await group.topic(2), await group.topic(2)
-        member, its = await group.member(one, assignors=COOPERATIVE)
-        await until(lambda: its.places == all_of(one, 2))
-        member.subscribe(Subscription.to([one, two]))
-        await until(lambda: its.places == all_of(one, 2) | all_of(two, 2))
-        assert "revoke" not in its.names
-        member.subscribe(Subscription.to(two))
-        await until(lambda: its.places == all_of(two, 2))
-        member.unsubscribe()
-        await until(lambda: not its.places and member.identity is None)
-        assert "lose" not in its.names
-        member.subscribe(Subscription.to(one))
-        await until(lambda: its.places == all_of(one, 2))
-        generation = member.identity and member.identity.generation
-        member.rejoin("a test wants it")
-        await until(lambda: member.identity and member.identity.generation != generation)
 
 
 async def test_an_assignor_of_ones_own(node: KafkaNode) -> None:

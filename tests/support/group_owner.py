@@ -25,7 +25,10 @@ M = TypeVar("M", ConsumerMember, GroupMember, Member)
 
 
 class Reading:
-    """An `Owner`. With `held` a revoke waits until it is set, as for a record in hand."""
+    """An `Owner`. With `held` a revoke waits until it is set, as for a record in hand.
+
+    With `telling` so does the word of a loss: one that is cancelled is told by the next `lose`.
+    """
 
     def __init__(self) -> None:
         self.places: set[TopicPartition] = set()
@@ -33,6 +36,7 @@ class Reading:
         self.error: KprotoError | None = None
         self.is_late = False
         self.held: asyncio.Event | None = None
+        self.telling: asyncio.Event | None = None
         self.until = 0.0
         self.on_call: Callable[[str, Collection[TopicPartition]], None] = lambda name, places: None
 
@@ -61,6 +65,9 @@ class Reading:
         assert set(places) <= self.places
         self._note("lose", places)
         self.places.difference_update(places)
+        if self.telling is not None:
+            await self.telling.wait()
+            self.calls.append(("told", ()))
 
     async def assign(self, places: Collection[TopicPartition]) -> None:
         assert self.places.isdisjoint(places)

@@ -5,7 +5,7 @@ Nothing is left out by that: `make test-all` runs all three.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def group_of(test: str) -> str:
     return next((group for prefix, group in TOGETHER if path.startswith(prefix)), path)
 
 
-def seeds(few: int, more: int, most: int, without: Container[int] = ()) -> list[Any]:
+def seeds(few: int, more: int, most: int) -> list[Any]:
     """Seeds up to `most` as parameters; exhaustive from `few` on, thorough from `more` on."""
 
     def marks_of(seed: int) -> tuple[pytest.MarkDecorator, ...]:
@@ -81,8 +81,7 @@ def seeds(few: int, more: int, most: int, without: Container[int] = ()) -> list[
             return ()
         return (pytest.mark.exhaustive if seed < more else pytest.mark.thorough,)
 
-    found = [seed for seed in range(most) if seed not in without]
-    return [pytest.param(seed, marks=marks_of(seed)) for seed in found]
+    return [pytest.param(seed, marks=marks_of(seed)) for seed in range(most)]
 
 
 def longest_first(items: list[pytest.Item]) -> None:

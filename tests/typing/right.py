@@ -170,7 +170,7 @@ async def a_group_makes_another_consumer(client: Client) -> None:
     assert_type(client.consumer("a", start={("a", 0): 5}, stop_at_end=True), Consumer)
     assert_type(client.consumer([("a", 0)], group="g"), GroupConsumer)
     assert_type(client.consumer(re.compile("a.*"), group="g", start="none"), GroupConsumer)
-    client.consumer("a", group="g", start=datetime.now(UTC), instance_id="i", leave=True)
+    client.consumer("a", group="g", start=datetime.now(UTC), instance_id="i", leave_timeout_ms=1)
     client.consumer(["a", "b"], group="g", start=timedelta(hours=1), assignors=["sticky"])
     assert_type(client.consumer(TopicPattern("a.*"), group="g"), GroupConsumer)
     client.consumer("a", group="g", group_protocol="consumer", server_assignor="uniform")

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["AUTO", "BROKERS_OWN", "BROKER_CONFIG", "MIXED", "assignor_of", "is_classic", "of_ours"]
+__all__ = [
+    "AUTO",
+    "BROKERS_OWN",
+    "BROKER_CONFIG",
+    "MIXED",
+    "assignor_of",
+    "is_classic",
+    "of_ours",
+    "timed",
+]
 
 #: Assignors of the broker: who goes by one is of the consumer protocol (KIP-848).
 BROKERS_OWN: Final = ("uniform",)
@@ -49,10 +58,18 @@ def assignor_of(storm: str, kind: str, number: int, version: str) -> str:
     return turns[number % len(turns)]
 
 
-def of_ours(assignor: str) -> dict[str, Any]:
+def of_ours(assignor: str, session_ms: int, heartbeat_ms: int) -> dict[str, Any]:
     """Settings of a member of ours."""
+    times = {"session_timeout_ms": session_ms, "heartbeat_interval_ms": heartbeat_ms}
     if assignor == AUTO:
-        return {}
+        return times
     if assignor in BROKERS_OWN:
         return {"group_protocol": "consumer", "server_assignor": assignor}
-    return {"group_protocol": "classic", "assignors": [assignor]}
+    return {"group_protocol": "classic", "assignors": [assignor]} | times
+
+
+def timed(protocol: dict[str, Any], session_ms: int, heartbeat_ms: int) -> dict[str, Any]:
+    """The same with its session, which in the consumer protocol is the broker's."""
+    if protocol["group_protocol"] == "consumer":
+        return protocol
+    return protocol | {"session_timeout_ms": session_ms, "heartbeat_interval_ms": heartbeat_ms}

@@ -41,7 +41,7 @@ from kproto.protocol.received import ReceivedRequest
 from kproto.testing.clock import ManualClock
 
 from .group_log import OFFSETS_TOPIC, conversions_of, written_of
-from .protocols import of_ours
+from .protocols import of_ours, timed
 
 __all__ = ["Outcome", "play"]
 
@@ -378,8 +378,6 @@ class _Player:
                 TOPIC,
                 group=GROUP,
                 **self._protocol(schedule.assignor),
-                session_timeout_ms=6_000,
-                heartbeat_interval_ms=1_000,
                 max_poll_interval_ms=20_000,
                 auto_commit_interval_ms=2_000,
                 on_assigned=self._assigned,
@@ -396,8 +394,9 @@ class _Player:
 
     def _protocol(self, assignor: str) -> dict[str, Any]:
         if assignor == "mixed":
-            return {"group_protocol": self._chance.choice(["auto", "consumer", "classic"])}
-        return of_ours(assignor)
+            protocol = {"group_protocol": self._chance.choice(["auto", "consumer", "classic"])}
+            return timed(protocol, 6_000, 1_000)
+        return of_ours(assignor, 6_000, 1_000)
 
     async def _read(self, consumer: Any) -> None:
         schedule = self._schedule

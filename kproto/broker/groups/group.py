@@ -18,7 +18,7 @@ from ...wire.errors import BrokerResponseError
 from ..lines import one_line
 from ..refusal import refusal
 from ..watched import Watched
-from .admission import has_room, supports
+from .admission import asks, has_room, supports
 from .answers import NO_ERROR, Awaited, JoinAnswer, SyncAnswer, ToldMember
 from .asked import Joining, Leaving, Syncing
 from .group_metadata import GroupMetadata
@@ -30,7 +30,7 @@ from .offsets import Offsets
 from .phases import JoinPhase, SyncPhase
 from .roster import Roster
 from .states import CAME_FROM, Event, GroupState, Then, then
-from .subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from .subscriptions import CONSUMER_PROTOCOL_TYPE
 
 __all__ = ["Group"]
 
@@ -236,7 +236,7 @@ class Group(Watched):
         self.protocol_type, self.state_since_ms = stored.protocol_type, stored.state_ms
         self.state = STABLE if stored.members else EMPTY
         fill(self._roster, stored, now)
-        self._topics = self._subscribed()
+        self._topics = self._roster.subscribed(self.protocol_type, self.protocol)
         if len(self.members) > self._limits.max_size:
             self._rebalance("the group is larger than group_max_size", now)
 
@@ -332,7 +332,7 @@ class Group(Watched):
         if then(event, self.state) is Then.TELL:
             leads = member.member_id == self.leader
             return Awaited(self._told(member, self._roster.told(self.protocol) if leads else ()))
-        awaited = self._update(member, asked)
+        awaited = asks(member, asked)
         self._carry_out(event, asked.because(event.value), now)
         return awaited
 
@@ -346,7 +346,7 @@ class Group(Watched):
         member = self._roster.replace(former, new_id)
         self._awaits_sync_of(new_id, former.member_id)
         self._live_on(member, now)  # for as long as its former self wanted
-        awaited = self._update(member, asked)
+        awaited = asks(member, asked)
         event = Event.REPLACED
         if self.state is STABLE and self._roster.elect_protocol() != self.protocol:
             event = Event.REPLACED_CHANGED
@@ -381,15 +381,6 @@ class Group(Watched):
         if instead_of in self._to_sync:
             self._to_sync.remove(instead_of)
             self._to_sync.add(member_id)
-
-    def _update(self, member: Member, asked: Joining) -> Awaited[JoinAnswer]:
-        """What a member asks for now. One that asks twice is answered twice, with the same."""
-        member.protocols = asked.protocols
-        member.rebalance_timeout_ms = asked.rebalance_timeout_ms
-        member.session_timeout_ms = asked.session_timeout_ms
-        if member.joining is None:
-            member.joining = Awaited()
-        return member.joining
 
     # SyncGroup
 
@@ -482,12 +473,12 @@ class Group(Watched):
         self._to_sync = set(self.members)
         if not self.members:
             self.protocol = None
-            self._topics = self._subscribed()
+            self._topics = self._roster.subscribed(self.protocol_type, self.protocol)
             self._move(EMPTY, "nobody is left", now)
             self._store_empty(now)
             return
         self.protocol = self._roster.elect_protocol()
-        self._topics = self._subscribed()
+        self._topics = self._roster.subscribed(self.protocol_type, self.protocol)
         self._move(COMPLETING, "all have joined, or their time is over", now)
         self._sync_phase = SyncPhase(now.ms + self._roster.rebalance_timeout_ms, self.generation)
         told = self._roster.told(self.protocol)
@@ -521,17 +512,10 @@ class Group(Watched):
 
     def _leave(self, leaving: Leaving) -> str:
         """Let one go; the name of an error code."""
-        member_id: str | None = leaving.member_id
-        if not leaving.member_id:
-            member_id = self.static_ids.get(leaving.instance_id or "")
-            if leaving.instance_id is None or member_id is None:
-                return "UNKNOWN_MEMBER_ID"
-        elif leaving.member_id not in self._roster.pending:
-            try:
-                self._roster.check(leaving.member_id, leaving.instance_id)
-            except BrokerResponseError as error:
-                return error.name
-        assert member_id is not None
+        try:
+            member_id = self._roster.id_of(leaving.member_id, leaving.instance_id)
+        except BrokerResponseError as error:
+            return error.name
         self._remove(member_id)
         logger.info(
             "group %s: %s left: %s",
@@ -588,12 +572,6 @@ class Group(Watched):
             awaited.answer = answer
             self._answered = True
         return awaited is not None
-
-    def _subscribed(self) -> frozenset[str] | None:
-        """The topics of all members, where they are consumers that say them as consumers do."""
-        if self.protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and not self.protocol):
-            return None
-        return subscribed_topics(it.metadata(self.protocol) for it in self.members.values())
 
     # Whoever waits
 

@@ -25,6 +25,9 @@ logger = logging.getLogger("kproto.broker")
 AnyGroup: TypeAlias = Group | ConsumerGroup
 """A group of either protocol."""
 
+#: What bounds a group of the consumer protocol, by its id.
+LimitsOf: TypeAlias = Callable[[str], ConsumerLimits]
+
 Write: TypeAlias = Callable[[str, Sequence[CoordinatorRecord], Moment], None]
 
 
@@ -39,12 +42,13 @@ class Groups:
     def __init__(
         self,
         limits: GroupLimits,
-        consumer: ConsumerLimits | None = None,
+        consumer: ConsumerLimits | LimitsOf | None = None,
         topics: Topics | None = None,
     ) -> None:
         self.write: Write = _forget
         self._limits = limits
-        self._consumer_limits = consumer or ConsumerLimits()
+        bounds = consumer or ConsumerLimits()
+        self._consumer_limits: LimitsOf = bounds if callable(bounds) else lambda group_id: bounds
         self._topics = Topics() if topics is None else topics
         self._groups: dict[str, AnyGroup] = {}
 
@@ -108,7 +112,7 @@ class Groups:
         state: ConsumerState | None = None
         written: list[CoordinatorRecord] = []
         if group is not None and group.members:
-            state, written = upgraded(group, self._consumer_limits, self._topics)
+            state, written = upgraded(group, self._consumer_limits(group_id), self._topics)
         elif group is not None:
             written = [group_tombstone(group_id)]
         return self._made_consumer(group_id, now, StoredGroup(None, state), written)
@@ -141,6 +145,12 @@ class Groups:
     def unload(self, group_id: str) -> None:
         """The coordinator of a group is one no more; the next reads the log."""
         self._groups.pop(group_id).unload()
+
+    def bound(self, group_id: str) -> None:
+        """What bounds a group is something else from now on."""
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            group.limits = self._consumer_limits(group_id)
 
     # What groups of the consumer protocol ask of their keeper
 
@@ -199,7 +209,7 @@ class Groups:
     ) -> ConsumerGroup:
         return ConsumerGroup(
             group_id,
-            self._consumer_limits,
+            self._consumer_limits(group_id),
             self._topics,
             self,
             now,

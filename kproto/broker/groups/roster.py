@@ -10,6 +10,7 @@ from typing import Final
 from ..refusal import refusal
 from .answers import ToldMember
 from .members import Member
+from .subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from .voting import elected_protocol
 
 __all__ = ["Roster"]
@@ -89,6 +90,20 @@ class Roster:
             raise refusal("UNKNOWN_MEMBER_ID", f"there is no member {member_id!r}")
         return member
 
+    def id_of(self, member_id: str, instance_id: str | None) -> str:
+        """That of a member, or one that was given away; static members may say none.
+
+        Raises what `check` does.
+        """
+        if member_id in self.pending:
+            return member_id
+        if member_id:
+            return self.check(member_id, instance_id).member_id
+        known = None if instance_id is None else self.static_ids.get(instance_id)
+        if known is None:
+            raise refusal("UNKNOWN_MEMBER_ID", f"no member has the instance id {instance_id!r}")
+        return known
+
     def elect_leader(self) -> bool:
         """Let one lead that has joined, the leader of now if it has; False where none has."""
         if self.leader is None:
@@ -122,6 +137,12 @@ class Roster:
             ToldMember(member.member_id, member.instance_id, member.metadata(protocol))
             for member in self.members.values()
         )
+
+    def subscribed(self, protocol_type: str | None, protocol: str | None) -> frozenset[str] | None:
+        """The topics of all members, where they are consumers that say them as consumers do."""
+        if protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and not protocol):
+            return None
+        return subscribed_topics(it.metadata(protocol) for it in self.members.values())
 
     def supports_one_of(self, names: tuple[str, ...]) -> bool:
         """Whether all members support one of the protocols."""

@@ -39,6 +39,7 @@ from .api_39_renew_delegation_token import renew_delegation_token
 from .api_40_expire_delegation_token import expire_delegation_token
 from .api_41_describe_delegation_token import describe_delegation_token
 from .api_42_delete_groups import delete_groups
+from .api_44_incremental_alter_configs import incremental_alter_configs
 from .api_47_offset_delete import offset_delete
 from .api_48_describe_client_quotas import describe_client_quotas
 from .api_49_alter_client_quotas import alter_client_quotas
@@ -82,6 +83,7 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     expire_delegation_token,
     describe_delegation_token,
     delete_groups,
+    incremental_alter_configs,
     offset_delete,
     describe_client_quotas,
     alter_client_quotas,

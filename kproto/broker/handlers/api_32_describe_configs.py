@@ -8,8 +8,10 @@ v4      flexible
 Each topic says all of its settings; a broker those of Kafka's that are settings here, too. No other
 broker than the one that is meant can say them.
 
-Left out: documentation; settings that brokers share (broker ""), loggers, client metrics and
-groups, of which an empty list is answered.
+A group of the consumer protocol says those that are settings here, of a broker or of its own.
+
+Left out: documentation; settings that brokers share (broker ""), loggers and client metrics, of
+which an empty list is answered; what groups of shares and streams are set to.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from ...messages.describe_configs_response import (
 )
 from ...wire.errors import BrokerResponseError
 from ..authorizer import CLUSTER_NAME, DENIED, Operation, ResourceType
-from ..config_table import Entry, Source, broker_entries, topic_entries
+from ..config_table import Entry, Source, broker_entries, group_entries, topic_entries
 from ..context import Context
 from ..refusal import refusal
 from ..registry import handles
@@ -99,6 +101,12 @@ def _loggers(context: Context, name: str) -> list[Entry]:
     return []
 
 
+def _group(context: Context, name: str) -> list[Entry]:
+    if not name:
+        raise refusal("INVALID_REQUEST", "Group name must not be empty")
+    return group_entries(context.cluster.group_configs.given(name), context.settings)
+
+
 def _nothing(context: Context, name: str) -> list[Entry]:
     if not name:
         raise refusal("INVALID_REQUEST", "the name is empty")
@@ -111,7 +119,7 @@ _DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[Entry]]]] = MappingP
         _BROKER: _broker,
         _BROKER_LOGGER: _loggers,
         _CLIENT_METRICS: _nothing,
-        _GROUP: _nothing,
+        _GROUP: _group,
     }
 )
 

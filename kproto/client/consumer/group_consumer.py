@@ -11,7 +11,6 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar
@@ -24,6 +23,7 @@ from ..cluster.view import ClusterView
 from ..groups.settings import GroupSettings
 from ..groups.steps import MemberIdentity
 from ..groups.subscription import Subscription, TopicPattern
+from ..groups.unused import BY_HAND, unused
 from ..retry import LAST_ATTEMPT_S
 from .assigned import Assigned
 from .assigned_partition import AssignedPartition
@@ -35,13 +35,14 @@ from .committing import Committing
 from .errors import CommitFailedError
 from .fetching import FetchOptions
 from .given_offsets import HandedOut, checked_place, commits_of
+from .group_topics import wanted_by_a_group, with_topics
 from .handing_out import BatchIteration, RawBatchIteration, RecordIteration, ValueIteration
 from .in_hand import InHand
-from .offsets import OffsetWanted, list_offsets
+from .offsets import OffsetWanted, is_no_such, list_offsets, those_there
 from .ownership import Callbacks, Ownership
 from .partition import NOT_FOUND
 from .running_reader import MakeOutlet, RunningReader
-from .topics import LAST_OFFSET, GroupStart, checked_group_start, checked_topics
+from .topics import LAST_OFFSET, GroupStart, checked_group_start
 from .under_way import UnderWay
 
 __all__ = ["GroupConsumer", "MakeMember", "Member"]
@@ -120,7 +121,7 @@ class GroupConsumer(RunningReader):
             is_exact=start == "none",
         )
         fetch_options.check()
-        self._subscription, self._by_hand = _wanted(topics)
+        self._subscription, self._by_hand = wanted_by_a_group(topics)
         self._too: frozenset[str] = frozenset()  # topics that `run` has records come by, too
         self._settings = settings
         self._group_id = settings.group_id
@@ -206,6 +207,8 @@ class GroupConsumer(RunningReader):
         self._loop = asyncio.get_running_loop()
         if self._by_hand:
             by_hand = self._by_hand
+            for sentence in unused(self._settings.given, BY_HAND, "here"):
+                logger.warning("group %s: %s", self._group_id, sentence)
             await view.retrying(lambda: find_places(view, by_hand, _LONG_AGO), responses=False)
             await self._ownership.assign(by_hand)
         if self._member is not None:
@@ -356,17 +359,17 @@ class GroupConsumer(RunningReader):
         The group hands its partitions out anew. Raises ConfigurationError, also where `run` sends
         on to what it would read then.
         """
-        subscription, _ = _wanted(topics)
+        subscription, _ = wanted_by_a_group(topics)
         if subscription is None:
             raise ConfigurationError("topics are subscribed to; give partitions to Client.consumer")
         if self._run is not None:
             self._check_topics(self._run.settings, subscription)
-        self._joined("subscribe").subscribe(_with(subscription, self._too))
+        self._joined("subscribe").subscribe(with_topics(subscription, self._too))
         self._subscription = subscription
 
     def _want_too(self, topics: frozenset[str]) -> None:
         if topics != self._too and self._member is not None and self._subscription is not None:
-            self._member.subscribe(_with(self._subscription, topics))
+            self._member.subscribe(with_topics(self._subscription, topics))
         self._too = topics
 
     def _reads(self) -> tuple[Subscription | None, list[TopicPartition]]:
@@ -463,10 +466,20 @@ class GroupConsumer(RunningReader):
     async def lag(self) -> dict[TopicPartition, int]:
         """How many offsets each partition has that were not handed out yet, as brokers say now.
 
-        With `read_committed` up to the last stable offset. Raises what `position` raises.
+        With `read_committed` up to the last stable offset. Partitions of a topic that is gone, or
+        was made anew with fewer, are left out. Raises what `position` raises.
         """
         self._view.home.check()
         places = list(self._assigned.states)
+        try:
+            return await self._lag_of(places)
+        except BrokerResponseError as error:
+            there = await those_there(self._view, places) if is_no_such(error) else places
+            if len(there) == len(places):
+                raise
+        return await self._lag_of([place for place in there if place in self._assigned.states])
+
+    async def _lag_of(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         if not places:
             return {}
         await self._place(places)
@@ -589,27 +602,3 @@ class GroupConsumer(RunningReader):
         if self._closed:
             raise ConfigurationError("the consumer is closed; make another one")
         return self._member
-
-
-def _wanted(
-    topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
-) -> tuple[Subscription | None, list[TopicPartition]]:
-    """A subscription to topics, or partitions that are given by hand. Raises ConfigurationError."""
-    if isinstance(topics, re.Pattern | TopicPattern):
-        return Subscription.to(topics), []
-    given = checked_topics(topics)
-    names = [want for want in given if isinstance(want, str)]
-    places = [want for want in given if not isinstance(want, str)]
-    if names and places:
-        raise ConfigurationError(
-            f"{names[0]!r} is a topic and {places[0]!r} a partition: a consumer of a group has "
-            "either topics, which the group hands out, or partitions by hand"
-        )
-    return Subscription.to(names) if names else None, list(dict.fromkeys(places))
-
-
-def _with(subscription: Subscription, topics: frozenset[str]) -> Subscription:
-    """The same with other topics; a pattern of `re` matches them already."""
-    if not topics or subscription.pattern is not None:
-        return subscription
-    return replace(subscription, topics=subscription.topics | topics)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 from ...messages.list_offsets_request import (
@@ -20,10 +20,12 @@ from .old_brokers import check_list_offsets
 __all__ = [
     "OffsetWanted",
     "ask_for_offsets",
+    "is_no_such",
     "list_offsets",
     "list_offsets_request",
     "offsets_of",
     "offsets_or_errors",
+    "those_there",
 ]
 
 #: The start, the end, or the first record since a time in ms.
@@ -52,6 +54,20 @@ async def list_offsets(
         if (topic, partition) not in found:
             raise ProtocolError(f"the response to ListOffsets lacks {topic}[{partition}]")
     return found
+
+
+def is_no_such(error: BrokerResponseError) -> bool:
+    """Whether there is no such partition, or was none in time."""
+    return error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+async def those_there(
+    view: ClusterView, partitions: Collection[TopicPartition]
+) -> list[TopicPartition]:
+    """Those of these partitions that there are, as a broker says now. Raises KprotoError."""
+    found = await view.refresh({topic for topic, _ in partitions})
+    there = {info.name: info.partitions for info in found if not info.error_code}
+    return [place for place in partitions if place[1] in there.get(place[0], ())]
 
 
 async def ask_for_offsets(

@@ -126,7 +126,8 @@ class Ownership:
     async def lose(self, places: Collection[TopicPartition]) -> None:
         """These are others' already: nothing of them is handed out or committed any more.
 
-        Cancelled, the user is told again before the next word, as what he did was cut short.
+        Cancelled, the user is told again before the next word, as what he did was cut short: when
+        the member loses the rest, which may be none.
         """
         gone = self._assigned.remove(places)
         gone |= {place: state for place, state in self._leaving.items() if place in places}

@@ -33,6 +33,7 @@ from .settings import GroupSettings
 from .shell import Owner
 from .steps import MemberIdentity
 from .subscription import Subscription
+from .unused import IN_CLASSIC, IN_CONSUMER, unused
 
 __all__ = ["GroupMember"]
 
@@ -52,6 +53,7 @@ class GroupMember:
         self._changes = Backoff(view.settings)
         self._timer: Timer | None = None
         self._is_ending = False
+        self._has_told = False  # of settings that count for nothing in its kind of group
         self.kind = first_kind(settings)
         self._member = self._made(looks=may_change(settings))
 
@@ -147,6 +149,11 @@ class GroupMember:
     def is_in(self) -> None:
         """The group is of the kind that the member is of."""
         self._changes.succeeded()
+        if not self._has_told:
+            self._has_told = True
+            table = IN_CONSUMER if self.kind is Kind.CONSUMER else IN_CLASSIC
+            for sentence in unused(self.settings.given, table, f"in a {self.kind.value} group"):
+                say(logging.WARNING, "group %s: %s", self.settings.group_id, sentence)
 
     def ended(self, error: KprotoError) -> None:
         """The member is at its end, for good or to be followed by one of the other kind."""

@@ -96,8 +96,8 @@ _WORDS: Final[dict[str, str]] = {
     "INVALID_REGULAR_EXPRESSION": "a TopicPattern is RE2, which the broker reads; "
     "re.compile makes a pattern that is matched here",
     "TOPIC_AUTHORIZATION_FAILED": "the principal needs READ on all that is subscribed to: {wanted}",
-    "UNRELEASED_INSTANCE_ID": "instance {instance} is a member yet, and was for longer than "
-    "session_timeout_ms of {session}; give each member an instance id of its own",
+    "UNRELEASED_INSTANCE_ID": "instance {instance} is a member yet, and was for longer than a "
+    "session; give each member an instance id of its own",
     "UNSUPPORTED_ASSIGNOR": "the broker has no assignor {server_assignor!r} "
     "(group.consumer.assignors); without server_assignor it takes its own",
     "UNSUPPORTED_VERSION": "the cluster has no consumer groups (KIP-848), or has them turned off "

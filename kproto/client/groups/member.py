@@ -17,7 +17,7 @@ from ...protocol.error_codes import error_of_code
 from ...wire.errors import KprotoError
 from ..cluster.metadata import TopicInfo
 from ..cluster.view import ClusterView
-from .group_errors import Asked, Meaning, meaning_of
+from .group_errors import Meaning, meaning_of
 from .group_kinds import OtherKindError, has_consumer_groups
 from .leading import assigned, members_in, racks_of, refused_topic
 from .membership import Membership
@@ -138,12 +138,7 @@ class Member(Shell[Membership]):
             self._coordinator.forget()
             raise
         codes = [answer.error_code, *(each.error_code for each in answer.members)]
-        for code in filter(None, codes):
-            error = error_of_code(code, f"leaving group {group_id!r}")
-            meaning = meaning_of(Asked.LEAVE, error)
-            self._heed(meaning)
-            if meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
-                raise error
+        self._heed_leaving(codes, meaning_of)
 
     # Heartbeats
 
@@ -152,7 +147,8 @@ class Member(Shell[Membership]):
         return None if request is None else partial(self._send_heartbeat, request)
 
     async def _send_heartbeat(self, request: HeartbeatRequest) -> Tell:
-        timeout_ms = self._heartbeat_timeout_ms(self.settings.heartbeat_interval_ms)
+        its = self.settings
+        timeout_ms = self._heartbeat_timeout_ms(its.heartbeat_interval_ms, its.session_timeout_ms)
         sent_at = self._clock.monotonic()
         error: KprotoError | None = None
         try:

@@ -28,7 +28,8 @@ class Session:
 
     def __init__(self, settings: GroupSettings, *, reads_on: bool) -> None:
         self._reads_on = reads_on
-        self._session_s = settings.session_timeout_ms / 1000
+        #: How long a broker counts a member that says nothing, in ms, as far as that is known.
+        self.session_ms = settings.session_timeout_ms
         self.interval_s = settings.heartbeat_interval_ms / 1000
         self._poll_s = settings.max_poll_interval_ms / 1000
         self._heard_at = -_NEVER  # the broker counts its session from then on, or from later
@@ -43,14 +44,14 @@ class Session:
         A tick before the broker may count it as over: timers are no more exact than that. Who
         reads on in a rebalance is put out where JoinGroup does not arrive, too (KIP-429).
         """
-        until = self._heard_at + self._session_s
+        until = self._heard_at + self.session_ms / 1000
         if self._reads_on:
             until = min(until, self._calm_at + self._poll_s)
         return until - TICK_S
 
     def is_silent(self, now: float) -> bool:
         """Whether no heartbeat came through for too long; else it was a rebalance that may be."""
-        return now >= self._heard_at + self._session_s - TICK_S
+        return now >= self._heard_at + self.session_ms / 1000 - TICK_S
 
     def heard(self, sent_at: float, *, calm: bool) -> None:
         """A heartbeat, sent then, shows that the broker counts the session anew; `calm` that it had

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from .assignor import ASSIGNORS, Assignor, assignors_called, cooperate
+from .unused import IN_CONSUMER, unused
 
 __all__ = ["DEFAULT_ASSIGNORS", "GroupSettings"]
 
@@ -45,12 +46,12 @@ class GroupSettings:
     #: Without a heartbeat for so long a member is out of its group, and has nothing to read any
     #: more: 45 s, so that a short trouble of the network does not cost a rebalance (KIP-735).
     #: Brokers take 6 s to 30 min (group.min.session.timeout.ms, group.max.session.timeout.ms). In
-    #: the consumer protocol the session is the broker's, who does not tell how long it is
-    #: (group.consumer.session.timeout.ms, 45 s as well): this is when the member gives up, and
-    #: must not be longer than that.
+    #: the consumer protocol it counts for nothing: there the session is the broker's
+    #: (group.consumer.session.timeout.ms, 45 s as well).
     session_timeout_ms: int = 45_000
     #: How often a member says that it is alive; by the answers it hears of rebalances. In the
-    #: consumer protocol the broker says how often (group.consumer.heartbeat.interval.ms).
+    #: consumer protocol it counts for nothing, too: the broker says how often
+    #: (group.consumer.heartbeat.interval.ms).
     heartbeat_interval_ms: int = 3_000
     #: How long a record or batch may be in the user's hands, and how long a rebalance waits for it
     #: (KIP-62). A member that is slower leaves its group.
@@ -78,6 +79,8 @@ class GroupSettings:
     #: wait for the session to be over. As long is waited before for what is under way: for the
     #: member id to leave by, or the end of a rebalance that began with partitions to commit.
     leave_timeout_ms: int = 5_000
+    #: Which of these the user gave: what counts for nothing is told of none but those.
+    given: frozenset[str] = frozenset()
     #: The assignors that `assignors` names.
     chosen: tuple[Assignor, ...] = field(init=False, repr=False, compare=False)
 
@@ -122,6 +125,9 @@ class GroupSettings:
                 f"assignors has {own[0]!r} of one's own, which the consumer protocol cannot use, "
                 "as the broker assigns: leave out group_protocol and server_assignor"
             )
+        if self.group_protocol == "consumer":
+            for sentence in unused(self.given, IN_CONSUMER, "with group_protocol 'consumer'"):
+                raise ConfigurationError(f"{sentence}; leave it out")
 
     @property
     def names_assignors(self) -> bool:

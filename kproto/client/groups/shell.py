@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 from ...clock import Timer
 from ...messages.base import Response
 from ...messages.describe_groups_request import DescribeGroupsRequest
+from ...protocol.error_codes import error_of_code
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ...wire.uuid import Uuid
 from ..cluster.metadata import TopicInfo, TopicPartition, named
@@ -24,7 +25,7 @@ from ..cluster.view import ClusterView
 from ..connections.broker_connection import BrokerConnection
 from ..observing.lines import say
 from .coordinator import Coordinator
-from .group_errors import Meaning
+from .group_errors import Asked, Meaning
 from .group_kinds import is_live_classic
 from .leading import refused_topic
 from .machine import Machine
@@ -41,6 +42,9 @@ R = TypeVar("R", bound=Response)
 
 #: Tells the membership what came of a step, at the time that it is then.
 Tell: TypeAlias = Callable[[float], object]
+
+#: What an error means, by what was asked: the table of a kind of group.
+MeaningOf: TypeAlias = Callable[[Asked, KprotoError], Meaning]
 
 _NEVER: Final = float("inf")
 
@@ -71,7 +75,11 @@ class Owner(Protocol):
         ...
 
     async def lose(self, places: Collection[TopicPartition]) -> None:
-        """They are gone already: hand out no more of them, commit nothing, forget them."""
+        """They are gone already: hand out no more of them, commit nothing, forget them.
+
+        Cancelled, the same again follows, of what is owned then, or `assign`: what the user was
+        not told of to the end he is told of anew.
+        """
         ...
 
     async def assign(self, places: Collection[TopicPartition]) -> None:
@@ -121,6 +129,7 @@ class Shell(ABC, Generic[M]):
         self._beat: asyncio.Task[Tell] | None = None
         self._look: asyncio.Task[Tell] | None = None
         self._looks_at = _NEVER
+        self._is_untold = False  # a loss, whose word was cut short
         self._coordinator = Coordinator(view, settings, self._coordinator_moved)
 
     # What others ask and say
@@ -391,9 +400,18 @@ class Shell(ABC, Generic[M]):
     async def _leave_once(self, step: Any) -> None:
         """Tell the coordinator that the member leaves. Raises what another attempt may mend."""
 
-    def _heartbeat_timeout_ms(self, interval_ms: int) -> int:
+    def _heed_leaving(self, codes: Iterable[int], meaning_of: MeaningOf) -> None:
+        """What leaving was answered. Raises what another attempt may mend."""
+        for code in filter(None, codes):
+            error = error_of_code(code, f"leaving group {self.settings.group_id!r}")
+            meaning = meaning_of(Asked.LEAVE, error)
+            self._heed(meaning)
+            if meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
+                raise error
+
+    def _heartbeat_timeout_ms(self, interval_ms: int, session_ms: int) -> int:
         """How long a heartbeat is waited for: there is to be time for others in the session."""
-        in_session_ms = self.settings.session_timeout_ms // _PART_OF_SESSION
+        in_session_ms = session_ms // _PART_OF_SESSION
         return min(self._view.settings.request_timeout_ms, max(interval_ms, in_session_ms))
 
     # Steps that both have
@@ -406,10 +424,13 @@ class Shell(ABC, Generic[M]):
 
     async def _give_up(self, step: GiveUp) -> Tell:
         fault: KprotoError | None = None
-        if step.places and step.lost:
-            self._say("loses %s", named(step.places))
+        if step.lost and (step.places or self._is_untold):
+            if step.places:
+                self._say("loses %s", named(step.places))
             self._counts.lost_partitions += len(step.places)
+            self._is_untold = True
             fault = await self._raised(self._reader.lose(step.places))
+            self._is_untold = False
         elif step.places:
             self._say("gives up %s", named(step.places))
             fault = await self._raised(self._reader.revoke(step.places, step.until))
@@ -429,6 +450,7 @@ class Shell(ABC, Generic[M]):
             fault = await self._raised(self._reader.revoke(step.revoked, step.until))
         if fault is None:
             self._say("takes on %s", named(step.added) or "no partitions")
+            self._is_untold = False  # it tells before what comes
             fault = await self._raised(self._reader.assign(step.added))
 
         def tell(now: float) -> None:

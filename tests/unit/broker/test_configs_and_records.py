@@ -9,6 +9,7 @@ import pytest
 from kproto.broker import BrokerSettings
 from kproto.broker.config_table import _TOPIC, broker_entries
 from kproto.broker.topic_configs import DEFAULTS
+from kproto.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kproto.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -19,6 +20,12 @@ from kproto.messages.describe_configs_request import (
     DescribeConfigsResource,
 )
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.find_coordinator_request import FindCoordinatorRequest
+from kproto.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kproto.protocol.error_codes import error_code
 from kproto.records import RecordBatch
 from tests.support.batches import TIMESTAMP, batch_bytes
@@ -124,7 +131,6 @@ def test_the_settings_of_a_broker(version: int) -> None:
         (LOGGER, "", "INVALID_REQUEST"),
         (METRICS, "m", "NONE"),
         (METRICS, "", "INVALID_REQUEST"),
-        (GROUP, "g", "NONE"),
         (GROUP, "", "INVALID_REQUEST"),
         (0, "x", "INVALID_REQUEST"),
         (99, "x", "INVALID_REQUEST"),
@@ -136,6 +142,45 @@ def test_what_has_no_settings(
     found = describe(connection, 4, kind, name)
     assert error_code(found.error_code).name == expected
     assert found.configs == []
+
+
+def test_the_settings_of_a_group() -> None:
+    settings = BrokerSettings(group_consumer_session_timeout_ms=50_000)
+    session, beat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+    with threaded_broker(settings) as broker, RawConnection(broker.bootstrap) as connection:
+
+        def alter(name: str, value: str) -> int:
+            config = AlterableConfig(name=name, config_operation=0, value=value)
+            group = AlterConfigsResource(resource_type=GROUP, resource_name="g", configs=[config])
+            request = IncrementalAlterConfigsRequest(resources=[group])
+            return connection.exchange(request, 1).responses[0].error_code
+
+        def told_interval(epoch: int) -> int:
+            beat = ConsumerGroupHeartbeatRequest(
+                group_id="g",
+                member_id="m",
+                member_epoch=epoch,
+                rebalance_timeout_ms=1_000,
+                subscribed_topic_names=["t"],
+                topic_partitions=[],
+            )
+            return connection.exchange(beat, 1).heartbeat_interval_ms
+
+        coordinator = FindCoordinatorRequest(key="g", key_type=0)
+        assert connection.exchange(coordinator, 3).error_code == 0
+        assert told_interval(0) == 5_000
+        assert alter(session, "55000") == alter(beat, "6000") == 0
+        assert told_interval(2) == 6_000
+        assert error_code(alter(session, "61000")).name == "INVALID_CONFIG"
+        told = {it.name: it for it in describe(connection, 4, GROUP, "g", synonyms=True).configs}
+        assert told.keys() == {session, beat, "consumer.assignment.interval.ms"}
+        assert [(it.value, it.source) for it in told[session].synonyms] == [
+            ("55000", 8),
+            ("50000", 4),
+            ("45000", 5),
+        ]
+        other = describe(connection, 4, GROUP, "h", session).configs[0]
+        assert (other.value, other.config_source) == ("50000", 4)
 
 
 def test_a_resource_of_no_type_spoils_the_request(connection: RawConnection) -> None:

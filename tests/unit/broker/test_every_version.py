@@ -93,6 +93,7 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
         40: (0, 2),
         41: (0, 3),
         42: (0, 3),
+        44: (0, 1),
         47: (0, 0),
         48: (0, 1),
         49: (0, 1),

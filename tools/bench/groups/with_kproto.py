@@ -15,7 +15,12 @@ bootstrap, topic, group = sys.argv[1:4]
 heartbeat_ms, rounds = map(int, sys.argv[4:6])
 
 OF_PROTOCOL: dict[str, dict[str, Any]] = {
-    "classic": {"group_protocol": "classic", "assignors": ["range"]},
+    "classic": {
+        "group_protocol": "classic",
+        "assignors": ["range"],
+        "heartbeat_interval_ms": heartbeat_ms,
+        "session_timeout_ms": 6_000,
+    },
     "consumer": {"group_protocol": "consumer", "server_assignor": "range"},
 }
 
@@ -25,8 +30,6 @@ def consumer_of(client: kproto.Client, name: str) -> Any:
         topic,
         group=name,
         auto_commit=False,
-        heartbeat_interval_ms=heartbeat_ms,
-        session_timeout_ms=6_000,
         **OF_PROTOCOL[sys.argv[6]],
     )
 

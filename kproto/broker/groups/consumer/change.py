@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +16,7 @@ from ....stored.coordinator import CoordinatorRecord
 from ....wire.uuid import Uuid
 from ...coordinators import java_hash
 from ...topics import Topics
-from ..java_order import grown_size, in_java_order
+from ..java_order import copied_size, grown_size, in_java_order
 from ..moment import Moment
 from . import records
 from .assignors import GroupSpec, MemberSpec, assign
@@ -53,6 +54,8 @@ class Change:
         self.is_stale = False
         #: The assignor that who says something wanted before, and the one that it wants now.
         self._votes: tuple[str | None, str | None] = None, None
+        #: Whether all subscribe alike, as it was when that was last looked at.
+        self._is_homogeneous = before.is_homogeneous
         self._group_id = group_id
         self._topics = topics
         self._limits = limits
@@ -141,11 +144,13 @@ class Change:
     def raise_epoch(self, *, raises: bool) -> None:
         """Another epoch, for `raises`, or because topics are others than before.
 
-        Topics are looked at when some have come or gone, as in Kafka.
+        Topics are looked at when some have come or gone, as in Kafka. So is whether all subscribe
+        alike: who joins for nothing goes unseen, also by an assignor that has yet to decide.
         """
         changes = self._topics.made + self._topics.gone
         if raises or self.seen != changes:
             self.seen = changes
+            self._is_homogeneous = self.state.is_homogeneous
             self._raise_epoch(raises=raises)
 
     def _raise_epoch(self, *, raises: bool) -> None:
@@ -204,12 +209,13 @@ class Change:
         }
         wanted = frozenset[Uuid]().union(*(it.topics for it in members.values()))
         partitions = {it: len(self._topics.with_id(it).partitions) for it in wanted}
-        return GroupSpec(members, partitions, state.is_homogeneous)
+        return GroupSpec(members, partitions, self._is_homogeneous)
 
-    def subscribed(self, member: ConsumerMember) -> frozenset[Uuid]:
-        """The ids of the topics that a member reads and that are there."""
-        topics = map(self._topics.get, self.state.topics_of(member))
-        return frozenset(it.topic_id for it in topics if it is not None)
+    def subscribed(self, member: ConsumerMember) -> AbstractSet[Uuid]:
+        """The ids of the topics that a member reads, as far as they are there, by Java's order."""
+        names = sorted(self.state.topics_of(member))
+        topics = map(self._topics.get, in_java_order(names, java_hash, copied_size(len(names))))
+        return dict.fromkeys(it.topic_id for it in topics if it is not None).keys()
 
     def reconcile(
         self, member: ConsumerMember, held: Partitions | None, *, has_changed: bool

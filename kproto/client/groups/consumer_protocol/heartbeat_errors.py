@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....wire.errors import KprotoError, UnsupportedVersionError
+from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from ....protocol.error_codes import error_of_code
+from ....wire.errors import BrokerResponseError, KprotoError, UnsupportedVersionError
 from ..group_errors import EVERYWHERE, Asked, Meaning, meaning_in
+from ..group_kinds import OtherKindError
 
-__all__ = ["meaning_of"]
+__all__ = ["error_in", "meaning_of"]
 
 #: Of a member that has an epoch.
 _IN_EPOCH: Final = {
@@ -51,6 +54,18 @@ _TABLE: Final[dict[Asked, dict[str, Meaning]]] = {
 
 def meaning_of(asked: Asked, error: KprotoError) -> Meaning:
     """What an error means for the member that asked."""
+    if isinstance(error, OtherKindError):
+        return Meaning.OTHER_KIND  # the coordinator is older than this kind, or a classic one's
     if isinstance(error, UnsupportedVersionError):
         return Meaning.FAIL
     return meaning_in(EVERYWHERE | _TABLE[asked], error)
+
+
+def error_in(
+    answer: ConsumerGroupHeartbeatResponse, asked: Asked, group_id: str
+) -> BrokerResponseError:
+    """The error of an answer, with the words of its broker."""
+    what = f"{asked.value}: group {group_id!r}"
+    if answer.error_message:
+        what += f": {answer.error_message}"
+    return error_of_code(answer.error_code, what)

@@ -48,6 +48,11 @@ class Beat(NamedTuple):
     life: int
     sent_at: float
 
+    @property
+    def tells(self) -> bool:
+        """Whether it tells what is held, also where the coordinator knows."""
+        return self.request.topic_partitions is not None
+
 
 def heartbeat_request(
     settings: GroupSettings,

@@ -11,18 +11,20 @@ from typing import Any
 
 from ....messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from ....protocol.error_codes import error_of_code
+from ....messages.describe_configs_request import DescribeConfigsRequest
 from ....wire.errors import KprotoError, UnsupportedVersionError
 from ...cluster.view import ClusterView
-from ..group_errors import Asked, Meaning
+from ...connections.broker_connection import BrokerConnection
 from ..group_kinds import OtherKindError, check_pattern, has_consumer_groups
 from ..settings import GroupSettings
 from ..shell import Owner, Shell, Tell
 from ..steps import LeaveByHeartbeat, Prepare, Resolve
+from ..subscription import Subscription
 from .heartbeat_errors import meaning_of
 from .heartbeats import JOINS, Beat
 from .membership import ConsumerMembership
 from .phases import Phase
+from .session_of_group import session_in, session_request
 
 __all__ = ["ConsumerMember"]
 
@@ -36,6 +38,7 @@ class ConsumerMember(Shell[ConsumerMembership]):
         name_of = view.cluster.topic_name
         membership = ConsumerMembership(settings, view.settings, name_of, may_change=looks)
         super().__init__(view, settings, owner, membership, looks=looks)
+        self._asks_session = True  # until a broker does not say
 
     def _topics_differ(self, change: str, now: float) -> None:
         subscription = self._membership.subscription
@@ -58,7 +61,9 @@ class ConsumerMember(Shell[ConsumerMembership]):
     async def _prepare(self, step: Prepare) -> Tell:
         """Have a coordinator that knows the protocol, and the topics that match a pattern."""
         if self._membership.phase is Phase.JOINING:
-            await self._check_kind(step)
+            connection = await self._check_kind(step)
+            session_ms = await self._session_told(connection)
+            self._membership.session_told(session_ms)
         wanted = await self._topics_wanted(step.subscription)
 
         def tell(now: float) -> None:
@@ -67,22 +72,52 @@ class ConsumerMember(Shell[ConsumerMembership]):
 
         return tell
 
-    async def _check_kind(self, step: Prepare) -> None:
-        """Look at the group, where it may be of the other kind. Raises OtherKindError for one."""
+    async def _session_told(self, connection: BrokerConnection) -> int | None:
+        """The session of the group in ms, where its coordinator tells this member.
+
+        Who lacks the right is not asked for it again: brokers write such requests down.
+        """
+        if not self._asks_session or DescribeConfigsRequest.API_KEY not in connection.ranges:
+            return None
+        try:
+            answer = await connection.request(session_request(self.settings.group_id))
+        except KprotoError:
+            return None  # who joins next hears of it, if that matters
+        told = session_in(answer)
+        self._asks_session = told is not None
+        return told
+
+    async def _check_kind(self, step: Prepare) -> BrokerConnection:
+        """Look at the group, where it may be of the other kind; gives its coordinator.
+
+        Raises OtherKindError for another kind.
+        """
         group_id = self.settings.group_id
         connection = await self._coordinator.connection()
-        if not has_consumer_groups(connection.ranges):
-            why = "by its coordinator, which is older than the consumer protocol"
-            check_pattern(step.subscription, group_id, why)
-            if self.looks:
-                raise OtherKindError("the coordinator knows no other")
-            raise UnsupportedVersionError(
-                f"the coordinator of group {group_id!r} has no ConsumerGroupHeartbeat (KIP-848, "
-                'Kafka 4.0): leave group_protocol at "auto", or use "classic"'
-            )
+        self._check_known(connection, step.subscription)
         if self.looks and await self._is_live_classic(connection):
             check_pattern(step.subscription, group_id, "with members")
             raise OtherKindError("the group has members of that")
+        return connection
+
+    def _check_known(self, connection: BrokerConnection, subscription: Subscription) -> None:
+        """Whether a coordinator knows groups of this kind: in a cluster that goes from one release
+        to another, or back, another may coordinate.
+
+        Raises OtherKindError where it does not and the member may be of a classic group, else
+        UnsupportedVersionError, and ConfigurationError for a pattern of the broker.
+        """
+        group_id = self.settings.group_id
+        if has_consumer_groups(connection.ranges):
+            return
+        why = "by its coordinator, which is older than the consumer protocol"
+        check_pattern(subscription, group_id, why)
+        if self.looks:
+            raise OtherKindError("the coordinator knows no other")
+        raise UnsupportedVersionError(
+            f"the coordinator of group {group_id!r} has no ConsumerGroupHeartbeat (KIP-848, "
+            'Kafka 4.0): leave group_protocol at "auto", or use "classic"'
+        )
 
     async def _resolve(self, step: Resolve) -> Tell:
         with suppress(KprotoError):
@@ -97,12 +132,7 @@ class ConsumerMember(Shell[ConsumerMembership]):
         except KprotoError:
             self._coordinator.forget()
             raise
-        if answer.error_code:
-            error = error_of_code(answer.error_code, f"leaving group {group_id!r}")
-            meaning = meaning_of(Asked.LEAVE, error)
-            self._heed(meaning)
-            if meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
-                raise error
+        self._heed_leaving([answer.error_code], meaning_of)
 
     # Heartbeats
 
@@ -115,12 +145,15 @@ class ConsumerMember(Shell[ConsumerMembership]):
         beat: Beat | None = None
         try:
             connection = await self._coordinator.connection()
+            if membership.subscription is not None:
+                self._check_known(connection, membership.subscription)
             version = connection.version_of(ConsumerGroupHeartbeatRequest)
             beat = membership.heartbeat(version, self._clock.monotonic())
             if beat is None:
                 return lambda now: None
             self._counts.joins += beat.request.member_epoch == JOINS
-            timeout_ms = self._heartbeat_timeout_ms(membership.interval_ms)
+            interval_ms, session_ms = membership.interval_ms, membership.session_ms
+            timeout_ms = self._heartbeat_timeout_ms(interval_ms, session_ms)
             outcome = await connection.request(beat.request, version=version, timeout_ms=timeout_ms)
         except KprotoError as error:
             outcome = error

@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from ....protocol.error_codes import error_of_code
 from ....wire.errors import BrokerResponseError, KprotoError
 from ....wire.uuid import Uuid
 from ...cluster.metadata import TopicPartition
@@ -39,7 +38,7 @@ from ..steps import (
     TakeOn,
 )
 from ..subscription import Subscription
-from .heartbeat_errors import meaning_of
+from .heartbeat_errors import error_in, meaning_of
 from .heartbeats import (
     FIRST_OWN_ID,
     JOINS,
@@ -51,6 +50,7 @@ from .heartbeats import (
 )
 from .phases import BEATING, COMMITTING, GOING, TRANSITIONS, Event, Phase
 from .reconciling import Difference, Told, assigned_in, difference, told_of
+from .session_of_group import KAFKAS_SESSION_MS, session_by
 
 __all__ = ["ConsumerMembership"]
 
@@ -91,6 +91,8 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._name_of = name_of
         self._names: dict[Uuid, str] = {}
         self._session = Session(settings, reads_on=True)
+        self._session.session_ms = KAFKAS_SESSION_MS  # that of the settings is of classic groups
+        self._told_session_ms: int | None = None
         self._interval_s = settings.heartbeat_interval_ms / 1000
         self._beat_at = _NEVER
         self._beats = Backoff(client)
@@ -141,6 +143,17 @@ class ConsumerMembership(Machine[Phase, Event]):
     def interval_ms(self) -> int:
         """How often it sends heartbeats, by the coordinator."""
         return round(self._interval_s * 1000)
+
+    @property
+    def session_ms(self) -> int:
+        """How long it goes on without an answer: for as long as its broker would have it."""
+        return self._session.session_ms
+
+    def session_told(self, session_ms: int | None) -> None:
+        """The session of its group, as a broker says now; None where it does not say."""
+        self._told_session_ms = session_ms
+        if session_ms is not None:
+            self._session.session_ms = session_ms
 
     def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
         return topic_id in (self._held.get(place), self._taking.get(place))
@@ -296,10 +309,10 @@ class ConsumerMembership(Machine[Phase, Event]):
     def tick(self, now: float) -> None:
         self._leave_in_silence(now)
         if self.epoch > JOINS and self.phase in BEATING and now >= self.holds_until:
-            silent_ms = self.settings.session_timeout_ms
+            silent_ms = self.session_ms
             why = "what was to be given up may not have been in time (max_poll_interval_ms)"
             if self._session.is_silent(now):
-                why = f"no heartbeat came through for {silent_ms} ms (session_timeout_ms)"
+                why = f"no heartbeat came through for {silent_ms} ms, the session of the group"
             self._lose(why, now)
         if self.phase is Phase.STABLE and self._is_to_reconcile(now):
             self._go(Event.ASSIGNED)
@@ -359,7 +372,7 @@ class ConsumerMembership(Machine[Phase, Event]):
                 self.member_id = outcome.member_id or ""
         asked = _ASKED.get(beat.request.member_epoch, Asked.HEARTBEAT)
         if isinstance(outcome, ConsumerGroupHeartbeatResponse) and outcome.error_code:
-            outcome = self._error(outcome, asked)
+            outcome = error_in(outcome, asked, self.settings.group_id)
         counts = beat.life == self._life and self._beats_now
         if beat.request.member_epoch == LEAVES_FOR_A_TIME:
             return self._let_go(outcome, now)
@@ -398,10 +411,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._session.heard(beat.sent_at, calm=self._was_calm(beat, assigned))
         self._known = beat.said
         if answer.heartbeat_interval_ms > 0:
-            limits = (self.settings.session_timeout_ms, self.settings.max_poll_interval_ms)
-            most_s = min(limits) / 1000 / _BEATS_IN_SESSION
-            self._interval_s = min(answer.heartbeat_interval_ms / 1000, most_s)
-            self._session.interval_s = self._interval_s
+            self._take_interval(answer.heartbeat_interval_ms)
         self._beat_at = beat.sent_at + self._interval_s
         if self.member_id and answer.member_id not in (None, "", self.member_id):
             self.member_id = answer.member_id or self.member_id
@@ -417,12 +427,20 @@ class ConsumerMembership(Machine[Phase, Event]):
             self._say("joined at epoch %d, as member %s", self.epoch, self.member_id)
             self._go(Event.JOINED)
         elif self.phase is Phase.ACKNOWLEDGING:
-            if beat.said.partitions == told_of(self._held) and self._has_told(beat):
+            if beat.said.partitions == told_of(self._held) and beat.tells:
                 self._go(Event.ACKNOWLEDGED)
             else:
                 self._beat_at = now
         if self.phase is Phase.STABLE and self._is_to_reconcile(now):
             self._go(Event.ASSIGNED)
+
+    def _take_interval(self, interval_ms: int) -> None:
+        """The coordinator says how often; where nobody tells the session, it is judged by that."""
+        if self._told_session_ms is None:
+            self._session.session_ms = session_by(interval_ms)
+        limits = (self.session_ms, self.settings.max_poll_interval_ms)
+        self._interval_s = min(interval_ms, min(limits) / _BEATS_IN_SESSION) / 1000
+        self._session.interval_s = self._interval_s
 
     def _was_calm(self, beat: Beat, assigned: Told | None) -> bool:
         """Whether the coordinator waited for nothing to be given up when it got that heartbeat.
@@ -437,11 +455,6 @@ class ConsumerMembership(Machine[Phase, Event]):
         return topic_id in self._held.values() or any(
             each == topic_id for each, _ in self._assigned
         )
-
-    @staticmethod
-    def _has_told(beat: Beat) -> bool:
-        """Whether it told what is held, also where the coordinator knew."""
-        return beat.request.topic_partitions is not None
 
     def commit_refused(
         self, error: BrokerResponseError, identity: MemberIdentity, now: float
@@ -510,12 +523,6 @@ class ConsumerMembership(Machine[Phase, Event]):
             self._follow(meaning, error, asked, now)
         return meaning
 
-    def _error(self, answer: ConsumerGroupHeartbeatResponse, asked: Asked) -> BrokerResponseError:
-        what = f"{asked.value}: group {self.settings.group_id!r}"
-        if answer.error_message:
-            what += f": {answer.error_message}"
-        return error_of_code(answer.error_code, what)
-
     def _follow(self, meaning: Meaning, error: KprotoError, asked: Asked, now: float) -> None:
         """Do what an error means; when a heartbeat follows it is known already."""
         match meaning:
@@ -542,7 +549,7 @@ class ConsumerMembership(Machine[Phase, Event]):
             self._unreleased_since = now
             text = "waiting until the session of another instance %s is over: %s"
             self._say(text, self.settings.instance_id, error, level=logging.WARNING)
-        elif now - self._unreleased_since > self.settings.session_timeout_ms / 1000:
+        elif now - self._unreleased_since > self.session_ms / 1000 + self._interval_s:
             self.fail(error, now, leaves=False)
 
     def _let_go(

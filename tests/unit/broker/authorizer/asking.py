@@ -51,6 +51,10 @@ from kproto.messages.fetch_request import (
     ReplicaState,
 )
 from kproto.messages.find_coordinator_request import FindCoordinatorRequest
+from kproto.messages.incremental_alter_configs_request import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from kproto.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kproto.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
@@ -122,6 +126,7 @@ __all__ = [
     "error_of_offset_fetch",
     "fetch",
     "group_heartbeat",
+    "incremental_alter_configs",
     "init_producer_id",
     "join_group",
     "leave_group",
@@ -355,6 +360,14 @@ def describe_configs(resource_type: int, name: str) -> Build:
             resource_type=resource_type, resource_name=name, configuration_keys=None
         )
         return DescribeConfigsRequest(resources=[wanted])
+
+    return build
+
+
+def incremental_alter_configs(resource_type: int, name: str) -> Build:
+    def build(context: Context, version: int) -> IncrementalAlterConfigsRequest:
+        wanted = AlterConfigsResource(resource_type=resource_type, resource_name=name)
+        return IncrementalAlterConfigsRequest(resources=[wanted])
 
     return build
 

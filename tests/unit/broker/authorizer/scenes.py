@@ -42,6 +42,7 @@ from tests.unit.broker.authorizer.asking import (
     error_of_offset_fetch,
     fetch,
     group_heartbeat,
+    incremental_alter_configs,
     init_producer_id,
     join_group,
     leave_group,
@@ -400,6 +401,21 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     47: (
         Scene(Op.DELETE, Of.GROUP, offset_delete, error_of_offset_delete),
         Scene(Op.READ, Of.TOPIC, offset_delete, error_of_offset_delete),
+    ),
+    44: tuple(
+        Scene(
+            Op.ALTER_CONFIGS,
+            of,
+            incremental_alter_configs(kind, name),
+            lambda answer: error(answer.responses[0]),
+            when=when,
+            fine="NONE" if of is Of.GROUP else "INVALID_REQUEST",  # all but groups are left out
+        )
+        for of, kind, name, when in (
+            (Of.CLUSTER, 4, "1", "of brokers"),
+            (Of.TOPIC, 2, "t", "of topics"),
+            (Of.GROUP, 32, "g", "of groups"),
+        )
     ),
     48: (Scene(Op.DESCRIBE_CONFIGS, Of.CLUSTER, describe_quotas, error),),
     49: (

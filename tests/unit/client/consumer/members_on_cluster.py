@@ -64,8 +64,6 @@ BROKERS: Final = BrokerSettings(
 )
 GROUP_SETTINGS: Final[dict[str, Any]] = {
     "group": GROUP,
-    "session_timeout_ms": 6_000,
-    "heartbeat_interval_ms": 1_000,
     "max_poll_interval_ms": 20_000,
     "auto_commit_interval_ms": 2_000,
     "max_wait_ms": 300,
@@ -87,7 +85,12 @@ def protocol_of(assignor: str) -> dict[str, Any]:
     """Settings of a member of the protocol that has the assignor; "uniform" is a broker's."""
     if assignor == "uniform":
         return {"group_protocol": "consumer", "server_assignor": assignor}
-    return {"group_protocol": "classic", "assignors": [assignor]}
+    return {
+        "group_protocol": "classic",
+        "assignors": [assignor],
+        "session_timeout_ms": 6_000,
+        "heartbeat_interval_ms": 1_000,
+    }
 
 
 class Again(Enum):

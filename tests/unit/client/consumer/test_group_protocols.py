@@ -13,6 +13,7 @@ import pytest
 from kproto import (
     Client,
     CommitFailedError,
+    ConfigurationError,
     GroupConsumer,
     KprotoError,
     NewTopic,
@@ -168,3 +169,35 @@ async def test_a_topic_that_is_not_given_to_a_group_alone() -> None:
     async with on_a_broker() as client:
         with pytest.raises(KprotoError, match="TopicPattern"):
             client.consumer(TopicPattern("t"))  # type: ignore[call-overload]
+
+
+async def test_what_is_given_and_counts_for_nothing_is_refused_or_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with Broker() as broker, Client(broker.bootstrap) as client:
+        await client.create_topics("t")
+        with pytest.raises(ConfigurationError, match=r"^session_timeout_ms counts for nothing"):
+            client.consumer("t", group="g", group_protocol="consumer", session_timeout_ms=45_000)
+        with pytest.raises(ConfigurationError, match=r"^assignors counts for nothing"):
+            client.consumer("t", group="g", group_protocol="consumer", assignors=["range"])
+        by_hand = client.consumer(
+            [("t", 0)], group="g", instance_id="i", leave_timeout_ms=1, auto_commit=False
+        )
+        async with by_hand:
+            pass
+    lines = [it.getMessage() for it in caplog.records if "counts for nothing" in it.getMessage()]
+    assert [line.split()[2] for line in lines] == ["instance_id", "leave_timeout_ms"]
+    assert lines[0].endswith("here: who reads partitions by hand is no member of the group")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"],
+)
+async def test_so_are_properties(name: str) -> None:
+    value = "range" if name.startswith("partition") else "1000"
+    properties = {"bootstrap.servers": "a:1", "group.protocol": "consumer", "group.id": "g"}
+    client = Client.from_properties(properties | {name: value})
+    with pytest.raises(ConfigurationError, match="with group_protocol 'consumer'"):
+        client.consumer("t")
+    await client.close()

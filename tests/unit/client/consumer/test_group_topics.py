@@ -316,3 +316,28 @@ async def test_what_becomes_of_a_fetch_is_no_matter_of_who_has_come_back() -> No
         holds.set()
         await reading
         assert retried == [P1]
+
+
+@pytest.mark.parametrize(("partitions", "lag"), [(1, {P0: 0}), (0, {})])
+async def test_the_lag_is_told_of_partitions_that_are_there(
+    partitions: int, lag: dict[Any, int]
+) -> None:
+    """Until the group agrees anew, some are assigned that the topic made anew has no more."""
+    settings = ClientSettings(topic_timeout_ms=50, delivery_timeout_ms=1_000)
+    async with (
+        Broker() as broker,
+        Client(broker.bootstrap) as admin,
+        Client(broker.bootstrap, settings) as client,
+    ):
+        await admin.create_topics(NewTopic("t", partitions=2))
+        async with client.consumer("t", group="g", group_protocol="classic") as consumer:
+            asked = asyncio.create_task(anext(aiter(consumer)))
+            while len(consumer.assignment) < 2:  # noqa: ASYNC110 - it is no event of this loop
+                await asyncio.sleep(0.002)
+            assert await consumer.lag() == {P0: 0, P1: 0}
+            await admin.delete_topics("t")
+            if partitions:
+                await admin.create_topics(NewTopic("t", partitions=partitions))
+            client._view.cluster.forget(["t"])
+            assert await consumer.lag() == lag
+            asked.cancel()

@@ -24,6 +24,7 @@ class AnySetting(ABC):
     broker: ScriptedBroker
     client: Client
     clock: ManualClock
+    group: Any
     member: Any
     its: Reading
 
@@ -36,6 +37,21 @@ class AnySetting(ABC):
         self.member.start()
         await self.until(lambda: self.its.places == PLACES)
         await self.until(lambda: self.phase.name == "STABLE")
+
+    async def unsubscribed_as_it_loses_all(self, request: type[Request[Any]]) -> None:
+        """It unsubscribes while its user is told that all is lost: he is told anew at once.
+
+        `request` is the heartbeat, by whose answer it is lost.
+        """
+        await self.joined()
+        self.its.telling = asyncio.Event()
+        self.group.errors[request] = ["UNKNOWN_MEMBER_ID"]
+        await self.pass_until(lambda: self.its.names[-1] == "lose")
+        self.member.unsubscribe()
+        await self.until(lambda: self.its.names[-2:] == ["lose", "lose"])
+        self.its.telling.set()
+        await self.until(lambda: self.phase.name in ("UNSUBSCRIBED", "OUT"))
+        assert self.its.names == ["assign", "lose", "lose", "told"]
 
     async def until(self, condition: Any) -> None:
         await self.broker.until(condition)

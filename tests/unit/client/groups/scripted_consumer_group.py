@@ -9,12 +9,18 @@ from __future__ import annotations
 from kproto.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     MetadataRequest,
     MetadataResponse,
 )
 from kproto.messages.consumer_group_heartbeat_response import Assignment, TopicPartitions
+from kproto.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+)
 from kproto.messages.describe_groups_response import DescribedGroup
 from kproto.messages.metadata_response import (
     MetadataResponseBroker,
@@ -46,12 +52,14 @@ class ScriptedConsumerGroup(ScriptedGroup):
         self.epoch = 0
         self.state = "Dead"
         self.interval_ms = 3_000
+        self.session_ms: int | None = 45_000  # None: it may not be described
         self.assigned = [(name, at) for name, count in broker.topics.items() for at in range(count)]
         self._told: list[tuple[str, int]] | None = None
         broker.answers[MetadataRequest] = self.metadata
         broker.answers[ConsumerGroupHeartbeatRequest] = self.answering(
             ConsumerGroupHeartbeatRequest, self.consumer_beat
         )
+        broker.answers[DescribeConfigsRequest] = self.configs
         broker.answers[DescribeGroupsRequest] = self.answering(DescribeGroupsRequest, self.describe)
 
     def metadata(self, asked: ReceivedRequest) -> MetadataResponse:
@@ -80,6 +88,18 @@ class ScriptedConsumerGroup(ScriptedGroup):
                 for name in names
             ],
         )
+
+    def configs(self, asked: ReceivedRequest) -> DescribeConfigsResponse:
+        """The session of the group, for who may know it."""
+        result = DescribeConfigsResult(resource_type=32, resource_name="g")
+        if self.session_ms is None:
+            result.error_code = code_of("GROUP_AUTHORIZATION_FAILED")
+        else:
+            told = DescribeConfigsResourceResult(
+                name="consumer.session.timeout.ms", value=str(self.session_ms)
+            )
+            result.configs = [told]
+        return DescribeConfigsResponse(results=[result])
 
     def describe(self, asked: ReceivedRequest, code: int) -> DescribeGroupsResponse:
         group = DescribedGroup(group_id="g", error_code=code, group_state=self.state)

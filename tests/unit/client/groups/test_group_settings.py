@@ -35,7 +35,6 @@ MINE = Assignor("mine", nothing)
         ({"server_assignor": "range"}, Kind.CONSUMER, True),
         ({"assignors": ("range", "cooperative-sticky")}, Kind.CLASSIC, False),
         ({"assignors": (MINE,)}, Kind.CLASSIC, False),
-        ({"assignors": ("range",), "group_protocol": "consumer"}, Kind.CONSUMER, False),
     ],
 )
 def test_which_kind_of_group(settings: dict[str, Any], kind: Kind, changes: bool) -> None:
@@ -127,11 +126,17 @@ def test_who_leaves(instance_id: str | None, leave: Any, leaves: bool) -> None:
         ({"server_assignor": "range", "group_protocol": "classic"}, "name `assignors`"),
         ({"assignors": (MINE,), "group_protocol": "consumer"}, "has 'mine' of one's own"),
         ({"assignors": (MINE,), "server_assignor": "range"}, "leave out group_protocol"),
+        (
+            {"group_protocol": "consumer", "session_timeout_ms": 6_000},
+            "the broker says when a member is gone: set group.consumer.session.timeout.ms there",
+        ),
+        ({"group_protocol": "consumer", "heartbeat_interval_ms": 1}, "consumer.heartbeat.interval"),
+        ({"group_protocol": "consumer", "assignors": ("range",)}, "by server_assignor"),
     ],
 )
 def test_what_cannot_work(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(words)):
-        GroupSettings(**({"group_id": "g"} | settings))
+        GroupSettings(**({"group_id": "g", "given": frozenset(settings)} | settings))
 
 
 def test_assignors_by_name_and_ones_own() -> None:

@@ -91,6 +91,11 @@ async def test_a_member_joins_beats_and_leaves() -> None:
         }
 
 
+async def test_who_unsubscribes_as_all_is_lost_hears_of_the_loss_at_once() -> None:
+    async with a_member() as its:
+        await its.unsubscribed_as_it_loses_all(HeartbeatRequest)
+
+
 async def test_nothing_is_asked_twice_for_a_first_join() -> None:
     async with a_member() as its:
         await its.joined()

@@ -17,6 +17,7 @@ from tests.support.group_owner import Reading, made
 from tests.support.suspensions import CancelAt, points
 from tests.unit.client.scripted_broker import ScriptedBroker, quick
 
+from .ended import at_each_turn, ended_after
 from .scripted_group import ScriptedGroup
 
 COOPERATIVE = ("cooperative-sticky",)
@@ -26,15 +27,19 @@ async def in_a_group(
     play: Callable[[ScriptedGroup, Member, Reading], Awaitable[None]],
     hold: type[Request[Any]] | None = None,
 ) -> None:
-    """Have a member join and rebalance without an end, and play; then it is closed."""
+    """Have a member join and rebalance without an end, and play; then it is closed.
+
+    With `hold` the coordinator does not answer that, and is waited for no longer than it takes.
+    """
     async with ScriptedBroker({"t": 2}) as broker:
         group = ScriptedGroup(broker)
         if hold is not None:
             group.hold(hold)
         settings = quick(topic_timeout_ms=1_000, delivery_timeout_ms=1_000)
         async with Client(broker.bootstrap, settings) as client:
+            leave_ms = 5_000 if hold is None else 50
             its = GroupSettings(
-                "g", heartbeat_interval_ms=1, leave_timeout_ms=50, assignors=COOPERATIVE
+                "g", heartbeat_interval_ms=1, leave_timeout_ms=leave_ms, assignors=COOPERATIVE
             )
             member, reading = made(client, its, "t")
             reading.on_call = lambda name, places: member.rejoin("again")
@@ -56,27 +61,11 @@ async def in_a_group(
 def test_a_member_may_be_ended_at_any_turn_of_the_loop(ends: str, steps: range) -> None:
     async def scene(turns: int) -> None:
         async def play(group: ScriptedGroup, member: Member, reading: Reading) -> None:
-            member.start()
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            if ends == "leave":
-                await member.leave(True)
-                assert reading.places == set()
-                assert reading.error is None
-                assert group.member_id is None
+            await ended_after(turns, ends, group, member, reading)
 
         await in_a_group(play)
 
-    for turns in steps:
-
-        async def run(cancel: CancelAt, turns: int = turns) -> None:
-            await scene(turns)  # it is ended by itself, and looked at as after a cancellation
-
-        try:
-            assert points(run, late=False) == 0
-        except BaseException as error:
-            error.add_note(f"ended after {turns} turns")
-            raise
+    at_each_turn(scene, steps)
 
 
 @pytest.mark.parametrize("late", [False, True])

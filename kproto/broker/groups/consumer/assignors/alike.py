@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .....wire.uuid import Uuid
-from .spec import Assignment, GroupSpec, partitions_in_order, topics_in_order
+from .spec import Assignment, GroupSpec, backwards, partitions_in_order, topics_in_order
 
 __all__ = ["assign_alike"]
 
@@ -53,9 +53,9 @@ def assign_alike(group: GroupSpec) -> Assignment:
             takes_extra = False  # one that comes later may have it already
             quota -= 1
         extra -= takes_extra
-        found[member_id], room[member_id] = kept, quota
+        found[member_id], room[member_id] = backwards(kept), quota
     _fill(found, room, iter(free))
-    return found
+    return {member_id: backwards(its) for member_id, its in found.items()}
 
 
 def _fill(found: Assignment, room: dict[str, int], free: Iterator[tuple[Uuid, int]]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from .....wire.uuid import Uuid
-from .spec import Assignment, GroupSpec
+from .spec import Assignment, GroupSpec, backwards
 
 __all__ = ["assign_mixed"]
 
@@ -46,13 +46,13 @@ class _Assigning:
         self._keep()
         self._hand_out()
         self._balance()
-        return self.found
+        return {member_id: backwards(its) for member_id, its in self.found.items()}
 
     def _keep(self) -> None:
         for number, member_id in enumerate(self.ids):
             member = self.group.members[member_id]
             kept = {it: set(its) for it, its in member.assigned.items() if it in member.topics}
-            self.found[member_id] = kept
+            self.found[member_id] = backwards(kept)
             for topic_id, its in kept.items():
                 self.sizes[number] += len(its)
                 for index in its:

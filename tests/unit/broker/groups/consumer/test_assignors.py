@@ -18,6 +18,7 @@ from kproto.broker.groups.consumer.assignors import (
     assign,
 )
 from kproto.broker.groups.consumer.members import Partitions
+from kproto.broker.groups.java_order import bucket, uuid_hash
 from kproto.wire.uuid import Uuid
 
 T, U, V = (Uuid(bytes([at]) * 16) for at in (1, 2, 3))
@@ -62,11 +63,40 @@ def test_static_members_come_first_in_ranges() -> None:
     assert found == {"z": {T: {0, 1}}, "y": {T: {2, 3}}, "a": {T: {4, 5}}}
 
 
+@pytest.mark.parametrize(
+    ("first", "found"), [({T}, {"a": {T: {0, 1, 2}}, "b": {T: {3, 4, 5}}}), (set(), {})]
+)
+def test_of_a_group_taken_for_alike_the_first_member_says_what_all_read(
+    first: set[Uuid], found: Assignment
+) -> None:
+    specs = {"a": MemberSpec(frozenset(first)), "b": MemberSpec(frozenset({U}))}
+    got = assign("range", GroupSpec(specs, COUNTS, True))
+    assert {it: places for it, places in got.items() if places} == found
+
+
 def test_who_has_one_more_keeps_it() -> None:
     has = {T: frozenset({0, 1, 2, 3})}
     found = assign("uniform", group(a=({T, U, V}, {}), b=({T, U, V}, {}), c=({T, U, V}, has)))
     assert found["c"][T] == {0, 1, 2, 3}
     assert sorted(sum(map(len, its.values())) for its in found.values()) == [3, 4, 4]
+
+
+@pytest.mark.parametrize("is_homogeneous", [True, False])
+def test_of_topics_with_the_same_place_in_a_map_the_one_added_last_comes_first(
+    is_homogeneous: bool,
+) -> None:
+    assert {bucket(uuid_hash(it), 16) for it in (T, U, V)} == {0}
+    topics = dict.fromkeys((T, U, V)).keys()
+    first = assign("uniform", GroupSpec({"c": MemberSpec(topics)}, COUNTS, is_homogeneous))
+    assert list(first["c"]) == [V, U, T]
+
+
+def test_who_has_too_much_gives_up_what_comes_last() -> None:
+    topics = dict.fromkeys((T, U, V)).keys()
+    has = {U: frozenset(range(3)), T: frozenset(range(6)), V: frozenset(range(2))}
+    specs = {"c": MemberSpec(topics, None, has), "d": MemberSpec(topics)}
+    found = assign("uniform", GroupSpec(specs, COUNTS, True))
+    assert found == {"c": {U: {0, 1, 2}, T: {0, 1, 2}}, "d": {T: {3, 4, 5}, V: {0, 1}}}
 
 
 def test_what_is_not_wanted_any_more_is_free_for_others() -> None:

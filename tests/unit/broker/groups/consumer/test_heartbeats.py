@@ -97,6 +97,18 @@ def test_the_assignor_that_most_want() -> None:
     assert (play.group.assignor, play.group.kept.epoch) == ("range", before + 2)
 
 
+def test_who_joins_for_nothing_does_not_have_the_subscriptions_looked_at_anew() -> None:
+    play = ConsumerPlay(assignors=("range",))
+    play.join("a", "t")
+    play.join("b")
+    play.leave("b")  # another epoch, for which nothing is decided yet
+    assert play.group.state == "Assigning"
+    play.join("c")  # it is decided now, as for a group whose members all subscribe alike
+    assert play.own("a") == {"t": [0, 1, 2]}
+    # A change: they are looked at.
+    assert play.beat("a", topics=["u"], held={}) == {"u": [0, 1, 2]}
+
+
 @pytest.mark.parametrize(
     ("epoch", "held", "error"),
     [

@@ -58,7 +58,10 @@ def answer_of(
 
 
 class Walk:
-    """A member of group g that wants topic t; sessions of 10 s, heartbeats each second."""
+    """A member of group g that wants topic t; heartbeats each second.
+
+    Sessions are of 10 s, as the broker has told.
+    """
 
     def __init__(
         self,
@@ -78,6 +81,7 @@ class Walk:
         self.its = ConsumerMembership(
             self.settings, ClientSettings(rack="r1"), self.name_of, may_change=may_change
         )
+        self.its.session_told(self.settings.session_timeout_ms)
         self.now = 100.0
         self.owned: set[TopicPartition] = set()
         self.its.subscribe(Subscription.to(wanted), self.now)

@@ -1,0 +1,165 @@
+"""Settings of single groups of the consumer protocol (KIP-848): in place of the broker's, by group.
+
+Owns which there are, what they may be, in the order of checks and the words of Kafka 4.4.0, and
+what groups were given. Knows no group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from .refusal import refusal
+from .settings import BrokerSettings
+
+__all__ = ["GROUP_SETTINGS", "GroupConfigs", "GroupSetting", "Op"]
+
+#: Bounds that no setting of the embedded broker has: those that Kafka begins with.
+_ASSIGNMENT_BOUNDS_MS: Final = 0, 15_000
+
+_MOST: Final = 0x7FFF_FFFF
+
+
+class Op:
+    """What is to be done with a value, by the numbers of IncrementalAlterConfigs (KIP-339)."""
+
+    SET: Final = 0
+    DELETE: Final = 1
+    APPEND: Final = 2
+    SUBTRACT: Final = 3
+
+
+class GroupSetting(NamedTuple):
+    """`behind` is the broker's setting, `default` Kafka's value of it; all are in ms.
+
+    `field` is what it is called among what bounds a group.
+    """
+
+    field: str
+    behind: str
+    default: int
+    least: int
+    value: Callable[[BrokerSettings], int]
+    bounds: Callable[[BrokerSettings], tuple[int, int]]
+
+
+_SESSION: Final = "consumer.session.timeout.ms"
+_HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
+_ASSIGNMENT: Final = "consumer.assignment.interval.ms"
+
+#: By their names.
+GROUP_SETTINGS: Final[Mapping[str, GroupSetting]] = MappingProxyType(
+    {
+        _ASSIGNMENT: GroupSetting(
+            "assignment_interval_ms",
+            "group.consumer.assignment.interval.ms",
+            1_000,
+            0,
+            lambda it: it.group_consumer_assignment_interval_ms,
+            lambda it: _ASSIGNMENT_BOUNDS_MS,
+        ),
+        _HEARTBEAT: GroupSetting(
+            "heartbeat_interval_ms",
+            "group.consumer.heartbeat.interval.ms",
+            5_000,
+            1,
+            lambda it: it.group_consumer_heartbeat_interval_ms,
+            lambda it: (
+                it.group_consumer_min_heartbeat_interval_ms,
+                it.group_consumer_max_heartbeat_interval_ms,
+            ),
+        ),
+        _SESSION: GroupSetting(
+            "session_timeout_ms",
+            "group.consumer.session.timeout.ms",
+            45_000,
+            1,
+            lambda it: it.group_consumer_session_timeout_ms,
+            lambda it: (
+                it.group_consumer_min_session_timeout_ms,
+                it.group_consumer_max_session_timeout_ms,
+            ),
+        ),
+    }
+)
+
+
+class GroupConfigs:
+    """What each group was given, by name, in the text that it was given in."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+        self._given: dict[str, Mapping[str, str]] = {}
+
+    def given(self, group_id: str) -> Mapping[str, str]:
+        """The settings of a group's own."""
+        return self._given.get(group_id, {})
+
+    def changed(
+        self, group_id: str, changes: Iterable[tuple[str, int, str | None]]
+    ) -> Mapping[str, str]:
+        """The settings of a group with changes: names, what is to be done, and values.
+
+        Raises INVALID_REQUEST and INVALID_CONFIG.
+        """
+        changes = list(changes)
+        if not group_id:
+            raise refusal("INVALID_REQUEST", "Default group resources are not allowed.")
+        if len({name for name, *_ in changes}) < len(changes):
+            raise refusal("INVALID_REQUEST", "Error due to duplicate config keys")
+        for name, operation, value in changes:
+            if operation != Op.DELETE and value is None:
+                raise refusal("INVALID_REQUEST", f"Null value not supported for : {name}")
+        given = dict(self.given(group_id))
+        for name, operation, value in changes:
+            if operation == Op.DELETE:
+                given.pop(name, None)
+            elif operation == Op.SET:
+                given[name] = str(value).strip() if name in GROUP_SETTINGS else str(value)
+            elif operation in (Op.APPEND, Op.SUBTRACT):
+                what = "APPEND" if operation == Op.APPEND else "SUBTRACT"
+                raise refusal(
+                    "INVALID_CONFIG", f"Can't {what} to key {name} because its type is not LIST."
+                )
+            else:
+                raise refusal("INVALID_REQUEST", f"Unknown operation {operation}")
+        return {name: str(value) for name, value in self._checked(given).items()}
+
+    def take(self, group_id: str, given: Mapping[str, str]) -> None:
+        """Let a group have these settings, and no others."""
+        if given:
+            self._given[group_id] = given
+        else:
+            self._given.pop(group_id, None)
+
+    def _checked(self, given: Mapping[str, str]) -> Mapping[str, int]:
+        for name in given:
+            if name not in GROUP_SETTINGS:
+                raise refusal("INVALID_CONFIG", f"Unknown group config name: {name}")
+        values = {name: _number(name, text) for name, text in given.items()}
+        for name, value in values.items():
+            least, most = GROUP_SETTINGS[name].bounds(self._settings)
+            if not least <= value <= most:
+                raise refusal(
+                    "INVALID_CONFIG", f"{name} must be in the range {least} to {most} inclusive."
+                )
+        session, heartbeat = (
+            values.get(name, GROUP_SETTINGS[name].value(self._settings))
+            for name in (_SESSION, _HEARTBEAT)
+        )
+        if session <= heartbeat:
+            raise refusal("INVALID_CONFIG", f"{_SESSION} must be greater than {_HEARTBEAT}")
+        return values
+
+
+def _number(name: str, text: str) -> int:
+    number = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else _MOST + 1
+    said = f"Invalid value {text} for configuration {name}: "
+    if not -_MOST - 1 <= number <= _MOST:
+        raise refusal("INVALID_CONFIG", said + "Not a number of type INT")
+    least = GROUP_SETTINGS[name].least
+    if number < least:
+        raise refusal("INVALID_CONFIG", said + f"Value must be at least {least}")
+    return number

@@ -1,0 +1,41 @@
+"""What a consumer of a group is to read: topics that the group hands out, or partitions by hand.
+
+Plain functions on plain data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ...wire.errors import ConfigurationError
+from ..cluster.metadata import TopicPartition
+from ..groups.subscription import Subscription, TopicPattern
+from .topics import checked_topics
+
+__all__ = ["wanted_by_a_group", "with_topics"]
+
+
+def wanted_by_a_group(
+    topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
+) -> tuple[Subscription | None, list[TopicPartition]]:
+    """A subscription to topics, or partitions that are given by hand. Raises ConfigurationError."""
+    if isinstance(topics, re.Pattern | TopicPattern):
+        return Subscription.to(topics), []
+    given = checked_topics(topics)
+    names = [want for want in given if isinstance(want, str)]
+    places = [want for want in given if not isinstance(want, str)]
+    if names and places:
+        raise ConfigurationError(
+            f"{names[0]!r} is a topic and {places[0]!r} a partition: a consumer of a group has "
+            "either topics, which the group hands out, or partitions by hand"
+        )
+    return Subscription.to(names) if names else None, list(dict.fromkeys(places))
+
+
+def with_topics(subscription: Subscription, topics: frozenset[str]) -> Subscription:
+    """The same with other topics; a pattern of `re` matches them already."""
+    if not topics or subscription.pattern is not None:
+        return subscription
+    return replace(subscription, topics=subscription.topics | topics)

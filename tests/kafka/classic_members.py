@@ -1,0 +1,37 @@
+"""Members of classic groups at real brokers, with short sessions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+from kproto.client.groups.member import Member
+from kproto.client.groups.settings import GroupSettings
+from kproto.client.groups.subscription import Subscription
+from kproto.messages import DescribeGroupsRequest
+from kproto.messages.describe_groups_response import DescribedGroup
+from tests.kafka.members_of_groups import Members
+from tests.support.group_owner import Reading, made
+
+__all__ = ["Group"]
+
+
+class Group(Members):
+    """Some members, each of a client of its own as in a process of its own."""
+
+    async def member(
+        self, *wanted: str | re.Pattern[str], start: bool = True, **settings: Any
+    ) -> tuple[Member, Reading]:
+        """One more, with short sessions."""
+        its = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 100} | settings
+        names = [each for each in wanted if isinstance(each, str)]
+        subscription = Subscription.to(names or cast(re.Pattern[str], wanted[0]))
+        member, reading = made(await self.client(), GroupSettings(self.id, **its), subscription)
+        self.members.append(member)
+        if start:
+            member.start()
+        return member, reading
+
+    async def described(self) -> DescribedGroup:
+        answer = await self.clients[0].request(DescribeGroupsRequest(groups=[self.id]))
+        return answer.groups[0]

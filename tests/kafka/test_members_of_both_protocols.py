@@ -1,0 +1,211 @@
+"""What holds for members of either protocol at real brokers: who is gone, slow, or has something in
+hands; topics that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import uuid
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+import pytest
+
+from kproto.client.groups.subscription import Subscription
+from kproto.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from tests.kafka import classic_members, consumer_members
+from tests.kafka.members_of_groups import all_of, shared, until
+from tools.kafka import KafkaNode
+
+pytestmark = pytest.mark.slow
+
+
+class Kind(NamedTuple):
+    """Of which kind a group is, and what its members have for settings."""
+
+    group: Callable[[str], Any]
+    settings: dict[str, Any]
+
+
+COOPERATIVE = Kind(classic_members.Group, {"assignors": ("cooperative-sticky",)})
+EAGER = Kind(classic_members.Group, {"assignors": ("range",)})
+CONSUMER = Kind(consumer_members.Group, {})
+
+#: Sessions as short as those of the consumer protocol are here.
+BRIEF: dict[str, Any] = {"session_timeout_ms": 2_000}
+
+of_both = pytest.mark.parametrize(
+    "kind", [pytest.param(EAGER, id="classic"), pytest.param(CONSUMER, id="consumer")]
+)
+#: Members that keep what they read while others come.
+that_keep = pytest.mark.parametrize(
+    "kind", [pytest.param(COOPERATIVE, id="classic"), pytest.param(CONSUMER, id="consumer")]
+)
+of_all = pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(EAGER, id="eager"),
+        pytest.param(COOPERATIVE, id="cooperative"),
+        pytest.param(CONSUMER, id="consumer"),
+    ],
+)
+
+
+async def two(group: Any, topic: str, **settings: Any) -> tuple[Any, Any, Any]:
+    """Two members that share four partitions: the first, and what both read."""
+    first, its = await group.member(topic, **settings)
+    await until(lambda: its.places)
+    _, others = await group.member(topic, **settings)
+    await until(lambda: shared(topic, 4, its, others))
+    return first, its, others
+
+
+@of_both
+async def test_who_is_gone_without_a_word_is_replaced_after_its_session(
+    node848: KafkaNode, kind: Kind
+) -> None:
+    async with kind.group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its, others = await two(group, topic, **kind.settings, **BRIEF)
+        await first.close()
+        for place in its.places:
+            getattr(group, "owners", {}).pop(place, None)
+        await until(lambda: others.places == all_of(topic, 4))
+
+
+@of_both
+async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(
+    node848: KafkaNode, kind: Kind
+) -> None:
+    """The others get its partitions when its session is over; by then it reads them no more."""
+    async with kind.group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its, others = await two(group, topic, **kind.settings, **BRIEF)
+        had = set(its.places)
+        said: list[str] = []
+        noted = others.on_call
+
+        def note_others(name: str, places: Collection[tuple[str, int]]) -> None:
+            if name == "assign" and had & set(places):
+                said.append("others begin" if "lose" in its.names else "two read")
+            noted(name, places)
+
+        others.on_call = note_others
+
+        async def lost(group_id: str) -> int:
+            return 999
+
+        # Its heartbeats go nowhere: no node of that id is there.
+        first._view.group_coordinator = lost
+        await until(lambda: had <= others.places)
+        assert its.names[-1] == "lose"
+        assert its.places == set()
+        assert said == ["others begin"]
+
+
+@of_both
+async def test_who_is_slow_leaves_and_comes_back_when_it_asks(
+    node848: KafkaNode, kind: Kind
+) -> None:
+    async with kind.group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its, others = await two(group, topic, **kind.settings)
+        its.is_late = True
+        await until(lambda: others.places == all_of(topic, 4))
+        assert its.names[-1] == "lose"
+        assert first.identity is None
+        its.is_late = False
+        first.asked()
+        await until(lambda: shared(topic, 4, its, others))
+
+
+@of_all
+async def test_what_is_in_hands_is_waited_for(node848: KafkaNode, kind: Kind) -> None:
+    """For longer than a session: heartbeats go on meanwhile."""
+    async with kind.group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        first, its = await group.member(topic, **kind.settings, **BRIEF)
+        await until(lambda: its.places)
+        its.held = asyncio.Event()
+        _, others = await group.member(topic, **kind.settings, **BRIEF)
+        await until(lambda: "waits" in its.names)
+        counts = group.clients[1]._view.observer.group(group.id)
+        before = counts.heartbeats
+        await until(lambda: counts.heartbeats >= before + 25)
+        assert others.places == set()
+        assert first.identity is not None
+        its.held.set()
+        await until(lambda: shared(topic, 4, its, others))
+        assert "lose" not in its.names
+
+
+@of_both
+async def test_what_is_in_hands_for_too_long_is_lost(node848: KafkaNode, kind: Kind) -> None:
+    async with kind.group(node848.bootstrap) as group:
+        topic = await group.topic(4)
+        _, its = await group.member(topic, **kind.settings)
+        await until(lambda: its.places)
+        its.held = asyncio.Event()
+        _, others = await group.member(topic, **kind.settings)
+        await until(lambda: "waits" in its.names)
+        its.is_late = True
+        await until(lambda: others.places == all_of(topic, 4))
+        assert its.names[-2:] == ["waits", "lose"]
+
+
+# Topics
+
+
+@of_both
+async def test_topics_that_grow_appear_and_go(node848: KafkaNode, kind: Kind) -> None:
+    async with kind.group(node848.bootstrap) as group:
+        topic = await group.topic(1)
+        later = f"group-{uuid.uuid4().hex}"
+        _, its = await group.member(topic, later, **kind.settings)
+        await until(lambda: its.places == all_of(topic, 1))
+        await group.topic(2, later)
+        await until(lambda: its.places == all_of(topic, 1) | all_of(later, 2))
+        client = group.clients[0]
+        grown = CreatePartitionsTopic(name=topic, count=3, assignments=None)
+        answer = await client.request(CreatePartitionsRequest(topics=[grown], timeout_ms=10_000))
+        assert [each.error_code for each in answer.results] == [0]
+        await until(lambda: its.places == all_of(topic, 3) | all_of(later, 2))
+        await client.delete_topics(later)
+        await until(lambda: its.places == all_of(topic, 3))
+        await group.topic(2, later)
+        await until(lambda: its.places == all_of(topic, 3) | all_of(later, 2))
+
+
+@of_both
+async def test_a_compiled_pattern_takes_in_topics_that_come(node848: KafkaNode, kind: Kind) -> None:
+    async with kind.group(node848.bootstrap) as group:
+        prefix = f"group-{uuid.uuid4().hex}"
+        await group.topic(1, f"x-{prefix}-a")
+        _, its = await group.member(re.compile(f"{prefix}-.*"), **kind.settings)
+        one = await group.topic(1, f"{prefix}-a")
+        await until(lambda: its.places == all_of(one, 1))
+        another = await group.topic(2, f"{prefix}-b")
+        await until(lambda: its.places == all_of(one, 1) | all_of(another, 2))
+
+
+@that_keep
+async def test_other_topics_and_none(node848: KafkaNode, kind: Kind) -> None:
+    async with kind.group(node848.bootstrap) as group:
+        one, another = await group.topic(2), await group.topic(2)
+        member, its = await group.member(one, **kind.settings)
+        await until(lambda: its.places == all_of(one, 2))
+        member.subscribe(Subscription.to([one, another]))
+        await until(lambda: its.places == all_of(one, 2) | all_of(another, 2))
+        assert "revoke" not in its.names
+        member.subscribe(Subscription.to(another))
+        await until(lambda: its.places == all_of(another, 2))
+        member.unsubscribe()
+        await until(lambda: not its.places and member.identity is None)
+        assert "lose" not in its.names
+        member.subscribe(Subscription.to(one))
+        await until(lambda: its.places == all_of(one, 2))
+        if kind is CONSUMER:
+            return  # there is nothing to rebalance
+        generation = member.identity and member.identity.generation
+        member.rejoin("a test wants it")
+        await until(lambda: member.identity and member.identity.generation != generation)
