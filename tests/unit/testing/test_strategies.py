@@ -191,6 +191,7 @@ def test_the_simplest_pair_has_the_lowest_version() -> None:
             messages(MetadataRequest, 12),
             lambda it: any(len(topic.name or "") == 32767 for topic in it.topics or ()),
             id="the longest text",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             messages(MetadataRequest, 12),
@@ -215,7 +216,10 @@ def test_the_simplest_pair_has_the_lowest_version() -> None:
             id="a nullable struct",
         ),
         pytest.param(
-            encodable(FetchRequest), lambda it: it[1] == 18 and it[0].topics, id="the last version"
+            encodable(FetchRequest),
+            lambda it: it[1] == 18 and it[0].topics,
+            id="the last version",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             messages(ProduceRequest, 9),
@@ -226,6 +230,7 @@ def test_the_simplest_pair_has_the_lowest_version() -> None:
                 if partition.records and len(partition.records) > 61 and partition.records[16] == 2
             ),
             id="a record batch",
+            marks=pytest.mark.slow,
         ),
         *[
             pytest.param(
