@@ -20,6 +20,7 @@ from tests.support.selection import (
     longest_first,
     mark_exhaustive,
 )
+from tools.kafka.node import JVM_VARIABLE
 
 pytest_plugins = [
     "tests.support.environment",  # first, as others import it
@@ -46,6 +47,9 @@ settings.register_profile("quick", settings.get_profile(EVERYDAY), max_examples=
 settings.register_profile("deep", settings.get_profile("dev"), max_examples=5_000)
 settings.load_profile(EVERYDAY)
 
+
+# Brokers of tests live for seconds: what Java compiles a second time would not be paid back.
+os.environ.setdefault(JVM_VARIABLE, "-XX:TieredStopAtLevel=1")
 
 # Debugging asyncio notes where each call and each task comes from; of the ten frames that it takes
 # by itself the last says enough, and the others take a third of the time of its tests.
