@@ -56,7 +56,7 @@ WRONG_IN_SOME: SearchStrategy[InvalidMessage[Any]] = st.sampled_from(
 ).flatmap(invalid)
 
 #: What it takes seconds to find among these.
-RARE = ("not of 16 bytes", "an element: ", "too long", "a lone surrogate")
+RARE = ("an element: ", "too long", "a lone surrogate")
 
 
 def class_of(name: str) -> type[Message]:
@@ -246,13 +246,17 @@ def test_the_simplest_pair_has_the_lowest_version() -> None:
                 "out of range",
                 "too long",
                 "a lone surrogate",
-                "not of 16 bytes",
                 "an element: ",
                 "not at its default",
                 "not flexible",
                 "no tag number",
             )
         ],
+        pytest.param(
+            invalid(MetadataRequest, 12),
+            lambda it: "not of 16 bytes" in it.reason,
+            id="not of 16 bytes",
+        ),
         pytest.param(
             invalid(FetchRequest, 17),
             lambda it: "known field" in it.reason,
