@@ -15,9 +15,12 @@ GENERATED := kproto/messages kproto/schema kproto/protocol/error_table.py
 # Tests that need nothing but Python.
 ALONE := not kafka and not peers and not pulsar and not reference and not spark and not browser
 QUICK := $(ALONE) and not slow
+# Development mode: every warning, and asyncio's debugging. But not its allocator, which looks for
+# overruns in C and takes a fifth of the time: the compiled modules, the only C here, have it.
+STRICT := PYTHONDEVMODE=1 PYTHONMALLOC=pymalloc $(BIN)/python -m pytest
 # Tests that share servers, or a file, stay in one process (tests/support/selection.py); servers
 # first, as they take longest.
-PARALLEL := PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto \
+PARALLEL := $(STRICT) --numprocesses auto \
 	--dist loadscope --no-loadscope-reorder
 VERSION ?= 4.4.0
 PORT ?= 9092
@@ -65,11 +68,11 @@ thorough: $(STAMP) ## run what does at length what the others show: more storms,
 test-all: test exhaustive thorough ## run every test
 
 quick: $(STAMP) ## run the tests that need no broker, no Java, no peers, no Spark and little time
-	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal \
+	$(STRICT) --numprocesses auto --dist worksteal \
 		--hypothesis-profile=quick -m "$(QUICK) and not exhaustive" $(ARGS)
 
 deep: $(STAMP) ## run the property tests, most on 5,000 examples drawn anew; takes an hour
-	PYTHONDEVMODE=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal \
+	$(STRICT) --numprocesses auto --dist worksteal \
 		--hypothesis-profile=deep -m "hypothesis and $(QUICK)" $(ARGS)
 
 conformance: $(STAMP) ## put every message to Kafka's own Java classes; write docs/conformance.md

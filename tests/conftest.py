@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio.constants
 import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +20,7 @@ from tests.support.selection import (
     longest_first,
     mark_exhaustive,
 )
+from tools.kafka.node import JVM_VARIABLE
 
 pytest_plugins = [
     "tests.support.environment",  # first, as others import it
@@ -45,6 +48,14 @@ settings.register_profile("deep", settings.get_profile("dev"), max_examples=5_00
 settings.load_profile(EVERYDAY)
 
 
+# Brokers of tests live for seconds: what Java compiles a second time would not be paid back.
+os.environ.setdefault(JVM_VARIABLE, "-XX:TieredStopAtLevel=1")
+
+# Debugging asyncio notes where each call and each task comes from; of the ten frames that it takes
+# by itself the last says enough, and the others take a third of the time of its tests.
+asyncio.constants.DEBUG_STACK_DEPTH = 1  # type: ignore[misc]  # it is only called final
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServers | None:
     """Keep tests that share servers in one process, unless the run asks for another way."""
@@ -69,8 +80,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Let the collector pass over what lives as long as the run: some two million objects."""
+    pass_over_what_lives()
+
+
+def pass_over_what_lives() -> None:
+    """What is garbage goes; later collections look only at what is made from now on."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _garbage() -> Iterator[None]:
+    """What a module leaves is collected, and told of, at its end; what it loaded is passed over.
+
+    Else a collection takes the longer the more modules have run, and some tests make hundreds.
+    """
+    yield
+    pass_over_what_lives()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -50,7 +50,7 @@ class Reader:
         epoch = self.epoch if epoch is None else epoch
         session_id = self.session_id if session_id is None else session_id
         request = FetchRequest(
-            max_wait_ms=60,
+            max_wait_ms=10,
             min_bytes=1,
             max_bytes=max_bytes,
             session_id=session_id,

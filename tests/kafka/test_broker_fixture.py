@@ -71,6 +71,7 @@ def test_a_node_comes_back_after_a_crash_at_the_same_address(start_kafka: StartK
     node.start()
     assert node.bootstrap == before
     assert answers_api_versions("127.0.0.1", node.ports.broker, 5.0)
+    assert "archive" not in node.log.partition("INFO")[0]  # its JVM took the classes that there are
 
 
 @pytest.mark.exhaustive

@@ -22,6 +22,7 @@ __all__ = [
     "group_of",
     "longest_first",
     "mark_exhaustive",
+    "rest_slow",
     "seeds",
 ]
 
@@ -82,6 +83,14 @@ def seeds(few: int, more: int, most: int) -> list[Any]:
         return (pytest.mark.exhaustive if seed < more else pytest.mark.thorough,)
 
     return [pytest.param(seed, marks=marks_of(seed)) for seed in range(most)]
+
+
+def rest_slow(values: Iterable[Any], few: int) -> list[Any]:
+    """As parameters: `make quick` takes so `few` of them, `make test` all."""
+    return [
+        pytest.param(value, marks=() if at < few else pytest.mark.slow)
+        for at, value in enumerate(values)
+    ]
 
 
 def longest_first(items: list[pytest.Item]) -> None:

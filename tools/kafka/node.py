@@ -7,6 +7,7 @@ nothing of the tests that use it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -24,6 +25,7 @@ from tools.setup.ports import free_ports
 from tools.setup.programs import supervised
 
 from . import folders
+from .class_archive import class_archive
 from .in_block import InBlock
 from .jars import resolve_jars
 from .probe import answers_api_versions
@@ -38,6 +40,9 @@ JVM_OPTIONS = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 )
+JVM_VARIABLE = "KPROTO_JVM_OPTIONS"
+"""Names further options of each node's JVM, as the tests do: their brokers live for seconds."""
+
 HEAP = "512m"
 """Holds the largest test topics; a broker keeps its records in files, not on the heap."""
 
@@ -48,6 +53,9 @@ STOP_TIMEOUT_S = 20.0
 """How long a node may take over a clean stop before it is killed."""
 
 POLL_S = 0.05
+ARCHIVE_TIMEOUT_S = 90.0
+"""How long a node may take to write down its classes as it ends."""
+
 LOG_TAIL_LINES = 25
 
 
@@ -136,6 +144,7 @@ class KafkaNode(InBlock):
         self._folder: Path | None = None
         self._lock: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._class_options: tuple[str, ...] | None = None
 
     @property
     def folder(self) -> Path | None:
@@ -187,8 +196,21 @@ class KafkaNode(InBlock):
 
     def _java(self, jars: Path, *command: str) -> list[str]:
         program = java.java_home() / "bin" / "java"
-        heap = f"-Xmx{self._heap}"
-        return [str(program), heap, *JVM_OPTIONS, "-cp", f"{jars}/*", *command]
+        if self._class_options is None:
+            classes = class_archive(self.version, program, self._write_classes)
+            self._class_options = (f"-XX:SharedArchiveFile={classes}",) if classes else ()
+        options = (*JVM_OPTIONS, *self._class_options, *os.environ.get(JVM_VARIABLE, "").split())
+        return [str(program), f"-Xmx{self._heap}", *options, "-cp", f"{jars.resolve()}/*", *command]
+
+    def _write_classes(self, path: Path) -> None:
+        """Have a node of the same release write down the classes that it has loaded."""
+        node = KafkaNode(self.version)
+        with contextlib.closing(node), contextlib.suppress(KafkaStartError):
+            node._class_options = ()
+            node._format()
+            node._class_options = (f"-XX:ArchiveClassesAtExit={path}",)
+            node.start()
+            node._end(signal.SIGTERM, ARCHIVE_TIMEOUT_S)
 
     def _format(self) -> Path:
         """Write the settings and format the storage; return the node's folder."""
@@ -256,14 +278,14 @@ class KafkaNode(InBlock):
         tail = "\n".join(self.log.splitlines()[-LOG_TAIL_LINES:])
         return f"Kafka {self.version} at {self.bootstrap} {what}; its log ends with:\n{tail}"
 
-    def _end(self, number: signal.Signals) -> None:
+    def _end(self, number: signal.Signals, timeout_s: float = STOP_TIMEOUT_S) -> None:
         process, self._process = self._process, None
         if process is None:
             return
         if process.poll() is None:
             _signal_group(process.pid, number)
         try:
-            process.wait(STOP_TIMEOUT_S)
+            process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             _signal_group(process.pid, signal.SIGKILL)
             process.wait()

@@ -29,6 +29,7 @@ def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(note and note["kips"][0]["number"] == 1166 for note in notes)
 
 
+@pytest.mark.slow
 def test_every_release_beside_the_first_and_the_last(capsys: pytest.CaptureFixture[str]) -> None:
     releases = study.releases()
     for release in releases:

@@ -116,6 +116,7 @@ def test_what_stands_in_front_is_told_of_requests_and_responses_alone(
     assert "\n32 bytes\n" in printed(capsys, "inspect", "AbortedTxn")
 
 
+@pytest.mark.slow
 def test_every_version_of_every_message_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
     for name, spec in union().items():
         for version in {spec.valid_versions.lowest, spec.valid_versions.highest}:

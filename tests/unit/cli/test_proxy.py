@@ -102,6 +102,7 @@ def test_a_log_that_no_longer_fits_is_told_and_the_proxy_goes_on(tmp_path: Path)
     assert err == "kproto: the log ends: File too large; the proxy goes on\n"
 
 
+@pytest.mark.slow
 def test_a_log_that_nobody_reads_stops_no_client() -> None:
     with threaded_broker() as broker, running(broker.bootstrap) as (process, first):
         with RawConnection(first.split()[-1]) as connection:

@@ -26,8 +26,11 @@ from tests.support.hostile import (
     HONEST_AFTERWARDS,
     Attack,
     Hostile,
+    another_id,
+    closed,
     giant_frame,
     giant_inside,
+    half,
     half_and_silence,
     largest_frame,
     lost,
@@ -66,12 +69,18 @@ EXPECTED = {
 
 #: Attacks after which the client waits for what does not come, at every response.
 LASTING = {noise, giant_frame, largest_frame, silence, lost, half_and_silence}
-CASES = [
-    pytest.param(
-        attack, id=attack.__name__, marks=[pytest.mark.exhaustive] if attack in LASTING else []
-    )
-    for attack in ATTACKS
-]
+
+#: Enough for a first look: a connection that ends, early or late, and what is no answer at all.
+FEW = {another_id, closed, half}
+
+
+def marks_of(attack: Attack) -> tuple[pytest.MarkDecorator, ...]:
+    if attack in LASTING:
+        return (pytest.mark.exhaustive,)
+    return () if attack in FEW else (pytest.mark.slow,)
+
+
+CASES = [pytest.param(attack, id=attack.__name__, marks=marks_of(attack)) for attack in ATTACKS]
 
 
 @pytest_asyncio.fixture

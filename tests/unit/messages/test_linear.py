@@ -19,6 +19,7 @@ from kproto.wire import reading
 from kproto.wire.errors import DecodeError
 from kproto.wire.limits import MAX_TAGGED_FIELDS
 from tests.support.pages import page_text
+from tests.support.selection import rest_slow
 
 from .catalogue import SOME_QUICK, class_of, shape_of
 from .worst_shapes import shapes, tagged
@@ -156,7 +157,7 @@ def test_work_to_explain_is_in_proportion_to_that_of_reading(name: str) -> None:
         assert failing <= (1 + LINES) * reading + 1000, f"{shape.path}, {shape.variant}"
 
 
-@pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.parametrize("name", rest_slow(sorted(MEASURED), 2))
 def test_to_explain_takes_no_more_memory_than_to_read(name: str) -> None:
     cls, version = class_of(name), MEASURED[name]
     fails(cls, version, b"")

@@ -71,6 +71,7 @@ def test_an_error_is_explained_from_inside_the_zip(package: Path) -> None:
     run(package, EXPLAINS)
 
 
+@pytest.mark.slow
 def test_the_data_source_is_found_in_it(package: Path) -> None:
     run(package, IS_FOUND)
 

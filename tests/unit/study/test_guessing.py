@@ -36,6 +36,7 @@ from kproto.study import guess
 from kproto.study.guessing import MAX_GUESSED_BYTES
 from kproto.testing.instances import Fill, instance
 from kproto.wire.errors import ConfigurationError
+from tests.support.selection import rest_slow
 from tests.unit.messages.catalogue import NAMES, class_of
 
 NOW = 1_700_000_000_000
@@ -131,7 +132,9 @@ def test_what_brokers_answer(message: Message, version: int, part: str) -> None:
     assert f"all {len(data)} bytes are read" in first.reasons
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("Request")][::6])
+@pytest.mark.parametrize(
+    "name", rest_slow([name for name in NAMES if name.endswith("Request")][::6], 4)
+)
 def test_a_request_with_its_header_is_the_first_guess(name: str) -> None:
     cls = class_of(name)
     assert issubclass(cls, Request)

@@ -17,6 +17,7 @@ import pytest
 
 from kproto.broker.groups import Awaited, GroupState, JoinAnswer, Leaving, SyncAnswer
 from kproto.broker.groups.committing import check_commit, keeps_session
+from tests.support.selection import rest_slow
 
 from .playing import NEW_MEMBER_MS, Play, error_of, protocols
 from .test_moving import moved
@@ -344,7 +345,7 @@ def test_members_at_random(first: int) -> None:
         assert late.heard
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", rest_slow(range(20), 5))
 def test_what_is_seen_late_is_what_is_seen_at_once(seed: int) -> None:
     late, at_once = Schedule(seed, every_ms=False), Schedule(seed, every_ms=True)
     late.run()

@@ -359,7 +359,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("late", [pytest.param(False, id="waiting"), pytest.param(True, id="done")])
+@pytest.mark.parametrize(
+    "late",
+    [pytest.param(False, id="waiting"), pytest.param(True, id="done", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("prepare", CASES)
 def test_nothing_is_left_and_nothing_lost(prepare: Row, late: bool) -> None:
     assert points(lambda cancel: play(prepare, cancel), late=late) > 0

@@ -192,6 +192,7 @@ async def test_a_call_behind_many_that_go_on_for_too_long_is_told_why() -> None:
             await many
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32))
 def test_each_partition_has_its_records_in_the_order_of_the_calls(seed: int) -> None:
     asyncio.run(play(random.Random(seed)))

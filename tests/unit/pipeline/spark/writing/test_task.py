@@ -22,6 +22,7 @@ from kproto.broker import Broker, Close, Cluster, CutFrame, ErrorCode, SilentCon
 from kproto.client import ClientSettings
 from kproto.messages import InitProducerIdRequest, ProduceRequest
 from kproto.records import Record
+from tests.support.selection import rest_slow
 from tests.unit.pipeline.spark.conftest import SettingsForAll
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -254,7 +255,7 @@ FAULTS: dict[str, Callable[[random.Random], tuple[Any, Any]]] = {
 
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", rest_slow(range(3), 1))
 async def test_a_request_that_is_sent_again_is_written_once(
     name: str, seed: int, settings_for_all: SettingsForAll
 ) -> None:
