@@ -261,12 +261,16 @@ class InOrderLane(Lane):
             self._records = self._records[: -len(left)]
         return left
 
-    def pause(self) -> None:
-        self.is_paused = True
+    def cut(self) -> None:
+        """Have who takes from `rest` come back, who goes on with what is left of it later."""
         left = self._stop()
         if left:
             self.incoming.appendleft(left)
             self.waiting += len(left)
+
+    def pause(self) -> None:
+        self.is_paused = True
+        self.cut()
 
     def go_on(self) -> None:
         self.is_paused = False

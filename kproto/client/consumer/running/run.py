@@ -45,22 +45,31 @@ _TURNS: Final = 10
 
 
 class _Worker:
-    """One that handles: `lane` while it does. `sign` is what it had when somebody looked last."""
+    """One that handles: `lane` while it does. `sign` is what it had when somebody looked last.
 
-    __slots__ = ("is_cancelled", "lane", "record", "sign", "since", "task")
+    One that `is_cut` takes no more of its portion.
+    """
+
+    __slots__ = ("is_cancelled", "is_cut", "lane", "record", "sign", "since", "task")
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None]
         self.lane: Lane | None = None
         self.record: Record | None = None
         self.is_cancelled = False
+        self.is_cut = False
         self.sign: object = None
         self.since = _LONG_AGO
 
     def cancel(self) -> None:
         if not self.is_cancelled:
-            self.is_cancelled = True
+            self.is_cancelled = self.is_cut = True
             self.task.cancel()
+
+    def cut(self) -> None:
+        self.is_cut = True
+        if isinstance(self.lane, InOrderLane):
+            self.lane.cut()
 
 
 class Run:
@@ -359,6 +368,8 @@ class Run:
                 return
             self._spawn()  # while this one waits, the next may work
             worker.lane = lane
+            worker.is_cut = False
+            self._commit_in_time()
             began = self._clock.monotonic()
             try:
                 if isinstance(lane, InOrderLane):
@@ -403,7 +414,7 @@ class Run:
         count = 0
         record: Record | None = None
         try:
-            while ready and count < left and not worker.is_cancelled:
+            while ready and count < left and not worker.is_cut:
                 record = worker.record = ready.popleft()
                 if record.offset > lane.edge:
                     lane.edge = record.offset
@@ -427,12 +438,18 @@ class Run:
         if lane.is_parting:
             self._changed.set()
             self._host.has_finished(lane.is_lost)
+        self._commit_in_time()
+
+    def _commit_in_time(self) -> None:
         if self._commits_by is None and not self._is_over:
             seconds = self.settings.commit_interval_ms / 1000
             self._commits_by = self._clock.call_later(seconds, self._commit)
 
     def _commit(self) -> None:
+        """Commit what is done; portions whose handlers became slow have lasted long enough."""
         self._commits_by = None
+        for worker in self._workers:
+            worker.cut()
         self._host.commit_soon()
 
     async def _give_way(self, began: float) -> None:

@@ -46,6 +46,33 @@ async def test_every_record_is_handled_in_the_order_of_its_partition() -> None:
             assert offsets == list(range(count))
 
 
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+async def test_what_is_done_is_committed_in_time_also_where_handlers_become_slow(
+    order: Any,
+) -> None:
+    """Fast ones are handled so many at a time, between two looks at what is to be committed."""
+    slow, more = 3_000, 3
+    async with orders(4_000) as it, it.consumer(auto_commit_interval_ms=10**8) as consumer:
+        goes_on = asyncio.Semaphore(0)
+
+        async def handle(record: Record) -> None:
+            if record.offset >= slow:
+                await goes_on.acquire()
+            it.note(record)
+
+        running = asyncio.create_task(consumer.run(handle, workers=1, order=order))
+        for done in (slow, slow + more):
+            while await it.committed(0) != [done]:
+                pass
+            for _ in range(more):
+                goes_on.release()
+        running.cancel()
+        for _ in range(it.count(0), 4_000):
+            goes_on.release()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+
 async def test_partitions_go_on_side_by_side_and_one_by_itself_does_not() -> None:
     async with orders(5, 5) as it, it.consumer() as consumer:
         in_hand: set[tuple[int, int]] = set()
