@@ -146,6 +146,19 @@ async def test_who_seeks_is_given_all() -> None:
             assert await by_records(consumer, 7) == [b"%d" % at for at in range(5, 12)]
 
 
+@pytest.mark.parametrize("auto_commit", [False, True])
+async def test_who_seeks_to_what_is_committed_and_commits_has_all_given_to_the_next(
+    auto_commit: bool,
+) -> None:
+    async with orders(12) as it:
+        await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
+        async with it.consumer([P0], auto_commit=auto_commit) as consumer:
+            consumer.seek(P0, 3)
+            if not auto_commit:
+                await consumer.commit()
+        assert await committed(it) == (3, -1, "")
+
+
 @pytest.mark.parametrize("order", ["key", "none"])
 async def test_after_a_kill_only_what_was_in_hand_comes_again(order: Any) -> None:
     """What a member has committed when it vanishes is taken over by a group of another name."""
