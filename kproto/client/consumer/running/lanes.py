@@ -180,10 +180,11 @@ class Lane(ABC):
 class InOrderLane(Lane):
     """One record after the other: they are taken from `rest`, and `is_busy` while one is in hand.
 
-    Which one that is, is found by looking at what is left, when somebody wants to know.
+    Which one that is, is found by looking at what is left, when somebody wants to know; so are the
+    `handled` of a portion, that are more than the `counted` first ones of the list.
     """
 
-    __slots__ = ("_is_put_off", "_records", "is_busy", "rest")
+    __slots__ = ("_is_put_off", "_records", "counted", "is_busy", "rest")
 
     def __init__(
         self,
@@ -194,6 +195,7 @@ class InOrderLane(Lane):
         super().__init__(state, claim, place)
         self._records: list[Record] = []
         self.rest: Iterator[Record] = iter(())
+        self.counted = 0
         self.is_busy = False
         self._is_put_off = False
 
@@ -202,7 +204,13 @@ class InOrderLane(Lane):
         """How many records of the current list were taken."""
         return len(self._records) - length_hint(self.rest)
 
+    @property
+    def handled(self) -> int:
+        """How many were handled that nobody has counted yet."""
+        return self.taken - self.is_busy - self.counted
+
     def _have(self, records: list[Record]) -> None:
+        self.counted = 0
         self._records = records
         self.rest = iter(records)
 

@@ -110,7 +110,9 @@ class Run:
     @property
     def summary(self) -> RunSummary:
         """What was done so far."""
-        return RunSummary(self._handled, self._retried, self._put_off, self._dead_letters)
+        lanes = [worker.lane for worker in self._workers]
+        handled = self._handled + sum(x.handled for x in lanes if isinstance(x, InOrderLane))
+        return RunSummary(handled, self._retried, self._put_off, self._dead_letters)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -387,7 +389,7 @@ class Run:
     async def _in_order(self, lane: InOrderLane) -> tuple[Record, BaseException] | None:
         """Handle some of a lane, one after the other; returns one that failed."""
         handle = self._handle
-        before = lane.taken
+        lane.counted = lane.taken
         record: Record | None = None
         lane.is_busy = True
         try:
@@ -397,37 +399,39 @@ class Run:
             if isinstance(error, GeneratorExit) and not is_in_task():
                 raise  # the loop is closed, and nothing can be awaited
             assert record is not None, "nothing else raises"
-            self._handled += lane.taken - before - 1
+            self._count(lane)
             return record, error
         lane.is_busy = False
         if lane.attempts:
             lane.attempts.clear()
-        self._handled += lane.taken - before
+        self._count(lane)
         return None
+
+    def _count(self, lane: InOrderLane) -> None:
+        self._handled += lane.handled
+        lane.counted += lane.handled
 
     async def _any(self, worker: _Worker, lane: AnyLane) -> tuple[Record, BaseException] | None:
         """Handle some of a lane of which others handle some, too; returns one that failed."""
         handle = self._handle
         ready = lane.ready
         done = lane.done
-        left = self._portions.size
-        count = 0
         record: Record | None = None
         try:
-            while ready and count < left and not worker.is_cut:
+            for _ in range(self._portions.size):
+                if not ready or worker.is_cut:
+                    break
                 record = worker.record = ready.popleft()
                 if record.offset > lane.edge:
                     lane.edge = record.offset
                 await handle(record)
                 done(record)
-                count += 1
+                self._handled += 1
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not is_in_task():
                 raise  # the loop is closed, and nothing can be awaited
             assert record is not None, "nothing else raises"
             return record, error
-        finally:
-            self._handled += count
         return None
 
     def _put_back(self, lane: Lane) -> None:
