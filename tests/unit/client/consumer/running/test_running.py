@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -71,6 +73,31 @@ async def test_what_is_done_is_committed_in_time_also_where_handlers_become_slow
             goes_on.release()
         with pytest.raises(asyncio.CancelledError):
             await running
+
+
+@pytest.mark.parametrize("order", ["partition", "none"])
+async def test_handlers_that_become_slow_do_not_hold_up_the_loop_for_long(order: Any) -> None:
+    async with orders(4_000) as it, it.consumer() as consumer:
+        turns = 0
+        in_a_turn: Counter[int] = Counter()
+
+        async def turn() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        async def handle(record: Record) -> None:
+            if record.offset >= 3_000:
+                in_a_turn[turns] += 1
+                time.sleep(0.03)  # noqa: ASYNC251 - as one that computes
+            if record.offset == 3_040:
+                raise Stop(done=True)
+
+        turning = asyncio.create_task(turn())
+        await consumer.run(handle, order=order)
+        turning.cancel()
+        assert max(in_a_turn.values()) <= 20
 
 
 async def test_partitions_go_on_side_by_side_and_one_by_itself_does_not() -> None:
