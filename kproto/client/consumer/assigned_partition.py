@@ -129,9 +129,11 @@ class AssignedPartition(PartitionState):
     def found(self, offset: int, prefers_end: bool) -> int:
         if self.lost_to is None:
             return 0  # who asked for the position has found it meanwhile
+        is_overtaken = self.lost_to == "earliest" and self.position < offset
         gone = super().found(offset, prefers_end)
         if self.position == offset:
-            self.ahead = None
+            if not is_overtaken:  # what is done behind the start that the log has now stays done
+                self.ahead = None
             self.epochs = EpochHistory(offset, UNKNOWN_EPOCH)
             self.said = min(self.said, offset)
             self._placed(offset)

@@ -160,6 +160,7 @@ class Committing:
 
 
 def _is_same(last: ToCommit, its: ToCommit) -> bool:
-    """Whether nothing more is to be told; what the user has told beside an offset stays."""
-    says_more = is_told(its.metadata) and its.metadata != last.metadata
-    return (last.offset, last.topic_id) == (its.offset, its.topic_id) and not says_more
+    """Whether nothing else is to be told; what the user has told beside an offset stays."""
+    tells = is_told(its.metadata) or is_told(last.metadata)
+    says_else = tells and its.metadata != last.metadata
+    return (last.offset, last.topic_id) == (its.offset, its.topic_id) and not says_else

@@ -26,6 +26,16 @@ _offset_of: Final = attrgetter("offset")
 #: Records that may be handled are looked out so many at a time.
 _CHUNK: Final = 256
 
+#: With so many records that nobody has looked at, a partition is held back; and with less than half
+#: of that it goes on. Two of the lists that reading gives at a time: so there is always one while
+#: the next is made, and memory holds no more.
+_ENOUGH: Final = 1_000
+
+#: With so many bytes of values it is, too: large records come one or a few with a fetch, which is
+#: of 1 MiB by default. How large they are is seen by so many of a list.
+_ENOUGH_BYTES: Final = 8 << 20
+_LOOKED_AT: Final = 16
+
 
 class Lane(ABC):
     """Records of `place` that are not done, in the order of their offsets.
@@ -35,7 +45,7 @@ class Lane(ABC):
     `is_parting` gets no more, and begins nothing: `dropped` is the first offset behind all that
     were in hand that it has given up. One that `is_lost` counts for nothing. `is_ready` where it
     waits among the ready ones, `is_timed` where it is looked at again later, `is_full` where its
-    partition is held back.
+    partition is held back, as `enough` records wait or more.
     """
 
     __slots__ = (
@@ -43,6 +53,7 @@ class Lane(ABC):
         "claim",
         "dropped",
         "early",
+        "enough",
         "incoming",
         "is_full",
         "is_lost",
@@ -68,6 +79,7 @@ class Lane(ABC):
         self.early: deque[tuple[float, Record]] = deque()
         self.attempts: dict[int, int] = {}
         self.waiting = 0  # records in `incoming` and `early`
+        self.enough = _ENOUGH
         self.is_full = False
         self.is_lost = False
         self.is_parting = False
@@ -82,6 +94,7 @@ class Lane(ABC):
         Those of a retry topic come with when each is due, in ms since 1970.
         """
         self.waiting += len(records)
+        self.enough = _enough_of(records)
         if due_ms is None:
             self.incoming.append(records)
         else:
@@ -177,13 +190,21 @@ class Lane(ABC):
         """Go on after a pause."""
 
 
+def _enough_of(records: list[Record]) -> int:
+    """How many like these may wait to be looked at."""
+    looked_at = records[:: len(records) // _LOOKED_AT + 1]
+    size = sum(len(record.value or b"") for record in looked_at) // len(looked_at)
+    return max(1, min(_ENOUGH, _ENOUGH_BYTES // max(1, size)))
+
+
 class InOrderLane(Lane):
     """One record after the other: they are taken from `rest`, and `is_busy` while one is in hand.
 
-    Which one that is, is found by looking at what is left, when somebody wants to know.
+    Which one that is, is found by looking at what is left, when somebody wants to know; so are the
+    `handled` of a portion, that are more than the `counted` first ones of the list.
     """
 
-    __slots__ = ("_is_put_off", "_records", "is_busy", "rest")
+    __slots__ = ("_is_put_off", "_records", "counted", "is_busy", "rest")
 
     def __init__(
         self,
@@ -194,6 +215,7 @@ class InOrderLane(Lane):
         super().__init__(state, claim, place)
         self._records: list[Record] = []
         self.rest: Iterator[Record] = iter(())
+        self.counted = 0
         self.is_busy = False
         self._is_put_off = False
 
@@ -202,7 +224,13 @@ class InOrderLane(Lane):
         """How many records of the current list were taken."""
         return len(self._records) - length_hint(self.rest)
 
+    @property
+    def handled(self) -> int:
+        """How many were handled that nobody has counted yet."""
+        return self.taken - self.is_busy - self.counted
+
     def _have(self, records: list[Record]) -> None:
+        self.counted = 0
         self._records = records
         self.rest = iter(records)
 
@@ -261,12 +289,16 @@ class InOrderLane(Lane):
             self._records = self._records[: -len(left)]
         return left
 
-    def pause(self) -> None:
-        self.is_paused = True
+    def cut(self) -> None:
+        """Have who takes from `rest` come back, who goes on with what is left of it later."""
         left = self._stop()
         if left:
             self.incoming.appendleft(left)
             self.waiting += len(left)
+
+    def pause(self) -> None:
+        self.is_paused = True
+        self.cut()
 
     def go_on(self) -> None:
         self.is_paused = False
@@ -314,9 +346,14 @@ class AnyLane(Lane):
         self._stuck: set[int] = set()
 
     def has_work(self) -> bool:
-        if self.incoming and len(self.ready) < _CHUNK and not self.is_paused:
+        if self.incoming and len(self.ready) < self._chunk and not self.is_paused:
             self._look_out()
         return bool(self.ready)
+
+    @property
+    def _chunk(self) -> int:
+        """How many are to be looked out; with two there is one for another worker, too."""
+        return max(2, min(_CHUNK, self.enough))
 
     def _look_out(self) -> None:
         """See which of those that came may be handled."""
@@ -325,7 +362,7 @@ class AnyLane(Lane):
         first = next(iter(left)) if left else incoming[0][0].offset
         limit = first + self.max_ahead
         count = len(self.ready)
-        while incoming and count < _CHUNK:
+        while incoming and count < self._chunk:
             records = incoming[0]
             if records[-1].offset < limit:
                 incoming.popleft()

@@ -29,6 +29,7 @@ from .lanes import AnyLane, InOrderLane, Lane
 from .settings import RunSettings, RunSummary
 from .tasks import is_in_task, until_ended
 from .tracker import Tracker
+from .worker import Worker
 
 __all__ = ["Run"]
 
@@ -43,24 +44,9 @@ _GIVE_WAY_S: Final = 0.001
 _LONG_S: Final = 0.02
 _TURNS: Final = 10
 
-
-class _Worker:
-    """One that handles: `lane` while it does. `sign` is what it had when somebody looked last."""
-
-    __slots__ = ("is_cancelled", "lane", "record", "sign", "since", "task")
-
-    def __init__(self) -> None:
-        self.task: asyncio.Task[None]
-        self.lane: Lane | None = None
-        self.record: Record | None = None
-        self.is_cancelled = False
-        self.sign: object = None
-        self.since = _LONG_AGO
-
-    def cancel(self) -> None:
-        if not self.is_cancelled:
-            self.is_cancelled = True
-            self.task.cancel()
+#: After so many records of a portion it is looked whether it takes that long: handlers that are
+#: fast at first may be slow, and hold up the loop.
+_LOOK: Final = 16
 
 
 class Run:
@@ -84,7 +70,7 @@ class Run:
         self._other_groups: set[str] = set()
         self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
         self._tracker = Tracker(settings.order, settings.max_ahead)
-        self._workers: set[_Worker] = set()
+        self._workers: set[Worker] = set()
         self._portions = Portions()
         self._gives_way_at = _LONG_AGO
         self._has_turned = True
@@ -101,7 +87,9 @@ class Run:
     @property
     def summary(self) -> RunSummary:
         """What was done so far."""
-        return RunSummary(self._handled, self._retried, self._put_off, self._dead_letters)
+        lanes = [worker.lane for worker in self._workers]
+        handled = self._handled + sum(x.handled for x in lanes if isinstance(x, InOrderLane))
+        return RunSummary(handled, self._retried, self._put_off, self._dead_letters)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -336,19 +324,19 @@ class Run:
             and len(self._workers) < self.settings.workers
             and not self._is_hurried
         ):
-            worker = _Worker()
+            worker = Worker()
             worker.task = asyncio.create_task(self._work(worker))
             self._workers.add(worker)
             worker.task.add_done_callback(partial(self._worked, worker))
 
-    def _worked(self, worker: _Worker, task: asyncio.Task[None]) -> None:
+    def _worked(self, worker: Worker, task: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
         self._changed.set()
         if not task.cancelled() and task.exception() is not None:
             self.fail(task.exception() or RuntimeError("a worker failed"))
         self._spawn()
 
-    async def _work(self, worker: _Worker) -> None:
+    async def _work(self, worker: Worker) -> None:
         tracker = self._tracker
         host = self._host
         while not worker.is_cancelled:
@@ -359,13 +347,15 @@ class Run:
                 return
             self._spawn()  # while this one waits, the next may work
             worker.lane = lane
+            worker.is_cut = False
+            self._commit_in_time()
             began = self._clock.monotonic()
             try:
                 if isinstance(lane, InOrderLane):
-                    failed = await self._in_order(lane)
+                    failed = await self._in_order(lane, began)
                 else:
                     assert isinstance(lane, AnyLane), "there are no others"
-                    failed = await self._any(worker, lane)
+                    failed = await self._any(worker, lane, began)
                 if failed is not None:
                     await self._failed(worker, lane, *failed)
             finally:
@@ -373,50 +363,65 @@ class Run:
                 self._put_back(lane)
             await self._give_way(began)
 
-    async def _in_order(self, lane: InOrderLane) -> tuple[Record, BaseException] | None:
+    def _lasts_long(self, began: float) -> bool:
+        return self._clock.monotonic() - began > _LONG_S
+
+    async def _in_order(
+        self, lane: InOrderLane, began: float
+    ) -> tuple[Record, BaseException] | None:
         """Handle some of a lane, one after the other; returns one that failed."""
         handle = self._handle
-        before = lane.taken
+        lane.counted = lane.taken
         record: Record | None = None
         lane.is_busy = True
         try:
-            for record in islice(lane.rest, self._portions.size):
-                await handle(record)
+            size = self._portions.size
+            for first in range(0, size, _LOOK):
+                if first and self._lasts_long(began):
+                    break
+                for record in islice(lane.rest, min(_LOOK, size - first)):
+                    await handle(record)
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not is_in_task():
                 raise  # the loop is closed, and nothing can be awaited
             assert record is not None, "nothing else raises"
-            self._handled += lane.taken - before - 1
+            self._count(lane)
             return record, error
         lane.is_busy = False
         if lane.attempts:
             lane.attempts.clear()
-        self._handled += lane.taken - before
+        self._count(lane)
         return None
 
-    async def _any(self, worker: _Worker, lane: AnyLane) -> tuple[Record, BaseException] | None:
+    def _count(self, lane: InOrderLane) -> None:
+        self._handled += lane.handled
+        lane.counted += lane.handled
+
+    async def _any(
+        self, worker: Worker, lane: AnyLane, began: float
+    ) -> tuple[Record, BaseException] | None:
         """Handle some of a lane of which others handle some, too; returns one that failed."""
         handle = self._handle
         ready = lane.ready
         done = lane.done
-        left = self._portions.size
-        count = 0
         record: Record | None = None
         try:
-            while ready and count < left and not worker.is_cancelled:
+            for count in range(1, self._portions.size + 1):
+                if not ready or worker.is_cut:
+                    break
+                if not count % _LOOK and self._lasts_long(began):
+                    break
                 record = worker.record = ready.popleft()
                 if record.offset > lane.edge:
                     lane.edge = record.offset
                 await handle(record)
                 done(record)
-                count += 1
+                self._handled += 1
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not is_in_task():
                 raise  # the loop is closed, and nothing can be awaited
             assert record is not None, "nothing else raises"
             return record, error
-        finally:
-            self._handled += count
         return None
 
     def _put_back(self, lane: Lane) -> None:
@@ -427,12 +432,18 @@ class Run:
         if lane.is_parting:
             self._changed.set()
             self._host.has_finished(lane.is_lost)
+        self._commit_in_time()
+
+    def _commit_in_time(self) -> None:
         if self._commits_by is None and not self._is_over:
             seconds = self.settings.commit_interval_ms / 1000
             self._commits_by = self._clock.call_later(seconds, self._commit)
 
     def _commit(self) -> None:
+        """Commit what is done; portions whose handlers became slow have lasted long enough."""
         self._commits_by = None
+        for worker in self._workers:
+            worker.cut()
         self._host.commit_soon()
 
     async def _give_way(self, began: float) -> None:
@@ -455,7 +466,7 @@ class Run:
     # What failed
 
     async def _failed(
-        self, worker: _Worker, lane: Lane, record: Record, error: BaseException
+        self, worker: Worker, lane: Lane, record: Record, error: BaseException
     ) -> None:
         stop = stop_in(error)
         if stop is not None:
@@ -481,7 +492,7 @@ class Run:
         else:
             await self._decide(worker, lane, record, error)
 
-    async def _is_ending(self, worker: _Worker) -> bool:
+    async def _is_ending(self, worker: Worker) -> bool:
         """Whether this ends, when somebody else has cancelled a worker.
 
         As who cancels all tasks does: then `run` is told in the same turn of the loop. A handler
@@ -494,7 +505,7 @@ class Run:
         return worker.is_cancelled or self._stopping.is_set()
 
     async def _decide(
-        self, worker: _Worker, lane: Lane, record: Record, error: BaseException
+        self, worker: Worker, lane: Lane, record: Record, error: BaseException
     ) -> None:
         is_readable = not isinstance(error, UndecodableError)
         if not is_readable and error.__cause__ is not None:
@@ -523,7 +534,7 @@ class Run:
 
     async def _send_on(
         self,
-        worker: _Worker,
+        worker: Worker,
         lane: Lane,
         record: Record,
         error: BaseException,

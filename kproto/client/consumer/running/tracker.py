@@ -22,11 +22,6 @@ __all__ = ["Tracker"]
 
 _NEVER: Final = float("inf")
 
-#: With so many records that nobody has looked at, a partition is held back; and with less than half
-#: of that it goes on. Two of the lists that reading gives at a time: so there is always one while
-#: the next is made, and memory holds no more.
-_ENOUGH: Final = 1_000
-
 
 class Tracker:
     """The lanes of all partitions that are handled; those that are `ready` take turns."""
@@ -233,7 +228,7 @@ class Tracker:
 
     def is_full(self, lane: Lane) -> bool:
         """Whether its partition is to be held back now."""
-        limit = _ENOUGH // 2 if lane.is_full else _ENOUGH
+        limit = max(1, lane.enough // 2) if lane.is_full else lane.enough
         return not lane.is_parting and lane.waiting >= limit
 
     def left_undone(self) -> dict[object, int]:

@@ -349,6 +349,25 @@ def test_addresses_that_are_met_do_not_fill_the_memory() -> None:
     assert "moving:0" not in told
 
 
+@pytest.mark.parametrize("order", ["partition", "none"])
+async def test_a_run_counts_what_it_has_handled_at_once(order: Any) -> None:
+    """Also in the midst of a portion that fast handlers have had at once."""
+    async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
+        await client.create_topics("t")
+        async with client.producer() as producer:
+            await producer.send_many("t", [b"%d" % at for at in range(900)])
+        told: list[int] = []
+
+        async def handle(record: kproto.Record) -> None:
+            told.append(client.metrics()["runs"]["g"]["handled"])
+            if record.offset == 899:
+                raise kproto.Stop(done=True)
+
+        async with client.consumer("t", group="g") as consumer:
+            assert (await consumer.run(handle, order=order, workers=1)).handled == 900
+    assert told == list(range(900))
+
+
 async def test_what_runs_have_done_and_have_in_hand() -> None:
     """Of one that is under way, and of those of before."""
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:

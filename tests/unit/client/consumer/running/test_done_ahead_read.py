@@ -12,6 +12,8 @@ from kproto import GroupConsumer, Record, Stop
 from kproto.broker import BrokerSettings
 from kproto.client.consumer.committed import CommittedOffset
 from kproto.client.consumer.done_ahead import DoneAhead, ahead_in, ahead_of, text_of
+from kproto.messages import DeleteRecordsRequest
+from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
 from tests.unit.client.consumer.running.orders import TOPIC, Orders, orders
 from tests.unit.client.consumer.running.test_truncated import cluster, send
 
@@ -137,6 +139,19 @@ def told_by(its: CommittedOffset) -> DoneAhead:
     return ahead_in(its.metadata, its.offset) or DoneAhead(0, b"", 0)
 
 
+@pytest.mark.parametrize("read", READERS)
+async def test_what_is_done_stays_done_where_the_log_lost_its_start(read: Any) -> None:
+    """As retention has it, which does not wait for a record that is stuck."""
+    async with orders(12) as it:
+        await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
+        partition = DeleteRecordsPartition(partition_index=0, offset=6)
+        topics = [DeleteRecordsTopic(name=TOPIC, partitions=[partition])]
+        await it.client.request(DeleteRecordsRequest(topics=topics, timeout_ms=1_000))
+        async with it.consumer() as consumer:
+            assert await read(consumer, 2) == [b"8", b"11"]
+        assert await it.committed(0) == [12]
+
+
 async def test_who_seeks_is_given_all() -> None:
     async with orders(12) as it:
         await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
@@ -144,6 +159,20 @@ async def test_who_seeks_is_given_all() -> None:
             assert await by_records(consumer, 1) == [b"3"]
             consumer.seek(P0, 5)
             assert await by_records(consumer, 7) == [b"%d" % at for at in range(5, 12)]
+
+
+@pytest.mark.parametrize("auto_commit", [False, True])
+async def test_who_seeks_to_what_is_committed_and_commits_has_all_given_to_the_next(
+    auto_commit: bool,
+) -> None:
+    async with orders(12) as it:
+        await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
+        async with it.consumer([P0], auto_commit=auto_commit) as consumer:
+            assert await consumer.position(P0) == 3
+            consumer.seek(P0, 3)
+            if not auto_commit:
+                await consumer.commit()
+        assert await committed(it) == (3, -1, "")
 
 
 @pytest.mark.parametrize("order", ["key", "none"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -44,6 +46,58 @@ async def test_every_record_is_handled_in_the_order_of_its_partition() -> None:
         for partition, count in enumerate([700, 3, 40]):
             offsets = [offset for at, offset in it.handled if at == partition]
             assert offsets == list(range(count))
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+async def test_what_is_done_is_committed_in_time_also_where_handlers_become_slow(
+    order: Any,
+) -> None:
+    """Fast ones are handled so many at a time, between two looks at what is to be committed."""
+    slow, more = 3_000, 3
+    async with orders(4_000) as it, it.consumer(auto_commit_interval_ms=10**8) as consumer:
+        goes_on = asyncio.Semaphore(0)
+
+        async def handle(record: Record) -> None:
+            if record.offset >= slow:
+                await goes_on.acquire()
+            it.note(record)
+
+        running = asyncio.create_task(consumer.run(handle, workers=1, order=order))
+        for done in (slow, slow + more):
+            while await it.committed(0) != [done]:
+                pass
+            for _ in range(more):
+                goes_on.release()
+        running.cancel()
+        for _ in range(it.count(0), 4_000):
+            goes_on.release()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+
+@pytest.mark.parametrize("order", ["partition", "none"])
+async def test_handlers_that_become_slow_do_not_hold_up_the_loop_for_long(order: Any) -> None:
+    async with orders(4_000) as it, it.consumer() as consumer:
+        turns = 0
+        in_a_turn: Counter[int] = Counter()
+
+        async def turn() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        async def handle(record: Record) -> None:
+            if record.offset >= 3_000:
+                in_a_turn[turns] += 1
+                time.sleep(0.03)  # noqa: ASYNC251 - as one that computes
+            if record.offset == 3_040:
+                raise Stop(done=True)
+
+        turning = asyncio.create_task(turn())
+        await consumer.run(handle, order=order)
+        turning.cancel()
+        assert max(in_a_turn.values()) <= 20
 
 
 async def test_partitions_go_on_side_by_side_and_one_by_itself_does_not() -> None:

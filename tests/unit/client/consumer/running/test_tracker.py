@@ -300,3 +300,43 @@ def test_a_record_that_waited_behind_its_key_waits_for_the_end_of_the_pause_too(
     tracker.go_on(state)
     assert tracker.next_lane() is lane
     assert lane.ready.popleft() is records[1]
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+@pytest.mark.parametrize(("size", "most"), [(0, 1_000), (100, 1_000), (1 << 20, 8), (1 << 25, 1)])
+def test_a_partition_is_held_back_by_how_much_waits_in_all(
+    order: Order, size: int, most: int
+) -> None:
+    tracker = Tracker(order, 100_000)
+    state = State(("t", 0), 0)
+    value = bytes(size)
+    lane = tracker.add(state, state, state.place, [Record(0)])
+    tracker.pause(state)  # so that nobody looks at what comes
+    offset = 0
+    while not offset or lane.waiting < most:
+        assert not offset or not tracker.is_full(lane)
+        offset += 1
+        tracker.add(state, state, state.place, [Record(offset, value=value)])
+    assert tracker.is_full(lane)
+    lane.is_full = True
+    tracker.go_on(state)
+    while tracker.is_full(lane):
+        assert tracker.next_lane() is lane
+        lane.done(_taken_of(lane))
+        tracker.put_back(lane)
+    assert lane.waiting <= most // 2
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_few_large_records_are_looked_out_and_yet_one_for_another_worker(order: Order) -> None:
+    tracker = Tracker(order, 100_000)
+    state = State(("t", 0), 0)
+    for offset in range(9):
+        tracker.add(state, state, state.place, [Record(offset, value=bytes(1 << 22))])
+    in_hand: list[Record] = []
+    for _ in range(9):
+        lane = tracker.next_lane()
+        assert isinstance(lane, AnyLane)
+        assert len(lane.ready) == min(2, 9 - len(in_hand))
+        in_hand.append(_taken_of(lane))
+    assert [each.offset for each in in_hand] == [*range(9)]
