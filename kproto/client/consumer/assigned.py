@@ -377,7 +377,7 @@ class Assigned:
                 state.begin_at(known.offset, known.leader_epoch)
                 state.since = known.offset
                 info = self._view.cluster.topics.get(place[0])
-                topic_id = ZERO_UUID if info is None else info.topic_id
+                topic_id = state.topic_id if info is None else info.topic_id
                 state.ahead = ahead_in(known.metadata, known.offset, topic_id)
                 begun[place] = state.to_commit(known.offset, known.metadata)
         self.on_committed(begun)
