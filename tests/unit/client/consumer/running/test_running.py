@@ -90,14 +90,14 @@ async def test_handlers_that_become_slow_do_not_hold_up_the_loop_for_long(order:
         async def handle(record: Record) -> None:
             if record.offset >= 3_000:
                 in_a_turn[turns] += 1
-                time.sleep(0.03)  # noqa: ASYNC251 - as one that computes
-            if record.offset == 3_040:
+                time.sleep(0.003)  # noqa: ASYNC251 - as one that computes
+            if record.offset == 3_200:
                 raise Stop(done=True)
 
         turning = asyncio.create_task(turn())
         await consumer.run(handle, order=order)
         turning.cancel()
-        assert max(in_a_turn.values()) <= 20
+        assert max(in_a_turn.values()) <= 64, "some look at the clock in each turn"
 
 
 async def test_partitions_go_on_side_by_side_and_one_by_itself_does_not() -> None:
