@@ -36,7 +36,7 @@ SESSION_MS: Final = 1_000
 MAX_SIZE: Final = 4
 
 #: Of random members: what `make test` plays, `make exhaustive` too, and `make thorough`.
-ROUNDS: Final = (12, 50, 100)
+ROUNDS: Final = (8, 30, 100)
 STEPS: Final = 80
 
 #: What both brokers are set to. The real one decides at once, as ours does.

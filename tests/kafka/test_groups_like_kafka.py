@@ -50,7 +50,7 @@ DELAY_MS: Final = 0
 LEAST_SESSION_MS: Final = 100
 
 #: Of random members: what `make test` plays, `make exhaustive` too, and `make thorough`.
-ROUNDS: Final = (10, 50, 150)
+ROUNDS: Final = (6, 30, 150)
 STEPS: Final = 100
 #: For a request of which nothing is to be seen before it is answered to have come to a real broker.
 QUIET_S: Final = 0.05

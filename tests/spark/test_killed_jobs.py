@@ -76,8 +76,15 @@ STEPS = [step for step in increments.STEPS if step != "dead letters written"]
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("no_undoing")
-@pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize("letters", [False, True])
+@pytest.mark.parametrize(
+    ("letters", "times"),
+    [
+        (False, 1),
+        (True, 2),
+        pytest.param(False, 2, marks=pytest.mark.thorough),
+        pytest.param(True, 1, marks=pytest.mark.thorough),
+    ],
+)
 def test_killed_at_each_step_and_run_again(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path, letters: bool, times: int
 ) -> None:

@@ -83,7 +83,13 @@ def broker() -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
         yield running.bootstrap, options, secrets
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["registered", "found by itself"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(True, id="registered", marks=pytest.mark.thorough),
+        pytest.param(False, id="found by itself"),
+    ],
+)
 def shown(
     request: pytest.FixtureRequest,
     spark_environment: None,

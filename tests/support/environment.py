@@ -17,6 +17,9 @@ __all__ = ["ROOT", "spark_environment"]
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE_FOLDERS = (ROOT, ROOT / "codegen", ROOT / "cloudevents", ROOT / "pipeline")
 
+#: Sparks of tests live for seconds: what Java compiles a second time would not be paid back.
+SPARK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 @pytest.fixture(scope="session")
 def spark_environment() -> None:
@@ -35,5 +38,6 @@ def spark_environment() -> None:
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
+        "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", SPARK_JVM),
         "SPARK_LOCAL_IP": "127.0.0.1",  # no look-up of a host name that may not resolve
     }
