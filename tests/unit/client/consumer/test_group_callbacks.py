@@ -195,7 +195,7 @@ async def test_who_has_heard_of_it_to_the_end_is_not_told_again() -> None:
         going = asyncio.create_task(it.owner.revoke([P0], FAR))
         await asyncio.sleep(0)
         coming = asyncio.create_task(anext(records))
-        await it.broker.until(lambda: it.coordinator.commits)
+        await it.broker.until(lambda: bool(it.coordinator.commits))
         going.cancel()
         await asyncio.wait([going])
         it.coordinator.answers.set()
