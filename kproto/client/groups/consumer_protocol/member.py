@@ -79,7 +79,8 @@ class ConsumerMember(Shell[ConsumerMembership]):
         Who lacks the right does not ask again: brokers write such requests down.
         """
         its = self._membership
-        self._session_old_at = self._clock.monotonic() + its.session_ms / 1000
+        asked_at = self._clock.monotonic()
+        self._session_old_at = asked_at + its.session_ms / 1000
         if not self._asks_session or DescribeConfigsRequest.API_KEY not in connection.ranges:
             return None
         timeout_ms = self._heartbeat_timeout_ms(its.interval_ms, its.session_ms)
@@ -90,6 +91,8 @@ class ConsumerMember(Shell[ConsumerMembership]):
             return None  # who asks next hears of it, if that matters
         told = session_in(answer)
         self._asks_session = told is not None
+        if told is not None:
+            self._session_old_at = asked_at + told / 1000
         return told
 
     async def _check_kind(self, step: Prepare) -> BrokerConnection:

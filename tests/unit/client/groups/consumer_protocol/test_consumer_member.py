@@ -169,6 +169,7 @@ async def test_a_session_that_is_not_told_again_stays_as_it_was_told() -> None:
         await its.joined()
         its.group.session_ms = None
         await its.pass_until(lambda: len(its.asked(DescribeConfigsRequest)) == 2)
+        assert 11 < its.clock.monotonic() < 17
         beats = len(its.beats)
         await its.pass_until(lambda: len(its.beats) > beats + 5)
         its.group.hold(ConsumerGroupHeartbeatRequest)
