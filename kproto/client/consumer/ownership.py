@@ -89,6 +89,7 @@ class Ownership:
         self._leaving: dict[TopicPartition, AssignedPartition] = {}
         self._lost: set[TopicPartition] = set()  # of those that leave: not committed any more
         self._told: set[TopicPartition] = set()  # of those, too: on_revoked was
+        self._heard: set[TopicPartition] = set()  # and that to its end
         self._cut_short: set[TopicPartition] = set()  # lost, and that word was cancelled
         self._caller: asyncio.Task[object] | None = None  # runs a callback
         self._is_over = False
@@ -104,8 +105,8 @@ class Ownership:
 
         Returns when nothing of them is in the user's hands, or has been for too long, when he was
         told, and when what is done is committed, and what he commits himself at this moment.
-        Cancelled, they are to be lost next, or given up anew: then he is told again, as what he did
-        in his callback was cut short.
+        Cancelled, they are to be lost next, or given up anew: then he is told again, unless his
+        callback had come to its end.
         """
         self._assigned.notice()  # nothing of a topic that was is committed of the one that is
         gone = self._assigned.remove(places)
@@ -256,7 +257,9 @@ class Ownership:
     ) -> None:
         await self._until_done(gone, until)
         self._told.update(gone)
-        is_told = await self._call("on_revoked", gone)
+        is_told = await self._call("on_revoked", gone.keys() - self._heard)
+        if is_told:
+            self._heard.update(gone)
         others_until = until if self._is_over else self._view.clock.monotonic() + _LEAST_S
         if is_told and self._auto_commit:
             await self._commit_last(partial(self._due_of, gone), until)
@@ -276,6 +279,7 @@ class Ownership:
             self._leaving.pop(place, None)
             self._lost.discard(place)
             self._told.discard(place)
+            self._heard.discard(place)
         left = [place for place in gone if place not in self._assigned.states]
         self._committing.forget(left)
         self._forget(left)

@@ -39,6 +39,7 @@ class ConsumerMember(Shell[ConsumerMembership]):
         membership = ConsumerMembership(settings, view.settings, name_of, may_change=looks)
         super().__init__(view, settings, owner, membership, looks=looks)
         self._asks_session = True  # until a broker does not say
+        self._session_old_at = 0.0
 
     def _topics_differ(self, change: str, now: float) -> None:
         subscription = self._membership.subscription
@@ -75,16 +76,23 @@ class ConsumerMember(Shell[ConsumerMembership]):
     async def _session_told(self, connection: BrokerConnection) -> int | None:
         """The session of the group in ms, where its coordinator tells this member.
 
-        Who lacks the right is not asked for it again: brokers write such requests down.
+        Who lacks the right does not ask again: brokers write such requests down.
         """
+        its = self._membership
+        asked_at = self._clock.monotonic()
+        self._session_old_at = asked_at + its.session_ms / 1000
         if not self._asks_session or DescribeConfigsRequest.API_KEY not in connection.ranges:
             return None
+        timeout_ms = self._heartbeat_timeout_ms(its.interval_ms, its.session_ms)
+        request = session_request(self.settings.group_id)
         try:
-            answer = await connection.request(session_request(self.settings.group_id))
+            answer = await connection.request(request, timeout_ms=timeout_ms)
         except KprotoError:
-            return None  # who joins next hears of it, if that matters
+            return None  # who asks next hears of it, if that matters
         told = session_in(answer)
         self._asks_session = told is not None
+        if told is not None:
+            self._session_old_at = asked_at + told / 1000
         return told
 
     async def _check_kind(self, step: Prepare) -> BrokerConnection:
@@ -137,7 +145,20 @@ class ConsumerMember(Shell[ConsumerMembership]):
     # Heartbeats
 
     def _due_heartbeat(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:
-        return self._send_heartbeat if self._membership.beats(now) else None
+        its = self._membership
+        if its.beats(now):
+            return self._send_heartbeat
+        is_old = self._asks_session and now >= self._session_old_at
+        return self._ask_session if is_old and its.is_reading and its.epoch > JOINS else None
+
+    async def _ask_session(self) -> Tell:
+        """Hear of a session that was set anew; where nobody tells it stays as it is."""
+        told: int | None = None
+        with suppress(KprotoError):
+            told = await self._session_told(await self._coordinator.connection())
+        if told is None:
+            return lambda now: None
+        return lambda now: self._membership.session_told(told)
 
     async def _send_heartbeat(self) -> Tell:
         membership = self._membership

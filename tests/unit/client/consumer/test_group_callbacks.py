@@ -184,6 +184,31 @@ async def test_a_revocation_that_was_cut_short_is_made_whole(comes: str) -> None
         assert (await coming).offset == 3
 
 
+async def test_who_has_heard_of_it_to_the_end_is_not_told_again() -> None:
+    """As where the consumer unsubscribes while the last commit is under way."""
+    told = Told()
+    async with group(TEN) as it, it.consumer(**told.callbacks()) as consumer:
+        await it.owner.assign([P0])
+        records = aiter(consumer)
+        await take(records, 3)
+        it.coordinator.answers.clear()
+        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        await asyncio.sleep(0)
+        coming = asyncio.create_task(anext(records))
+        await it.broker.until(lambda: bool(it.coordinator.commits))
+        going.cancel()
+        await asyncio.wait([going])
+        it.coordinator.answers.set()
+        await it.owner.revoke([P0], FAR)
+        assert told.lines[1:] == [("on_revoked", [P0])]
+        await it.owner.assign([P0])
+        assert (await coming).offset == 3
+        again = asyncio.create_task(it.owner.revoke([P0], FAR))
+        await quiet(records)
+        await again
+        assert told.lines[2:] == [("on_assigned", [P0]), ("on_revoked", [P0])]
+
+
 @pytest.mark.parametrize("next_is", ["on_assigned", "the end"])
 async def test_who_was_cut_short_at_a_loss_is_told_of_it_again(next_is: str) -> None:
     """As by unsubscribing in the midst of it; before the partition comes again, or at the end."""

@@ -149,6 +149,36 @@ async def test_who_is_not_told_of_the_session_does_not_ask_again(
         assert len(its.asked(DescribeConfigsRequest)) == times
 
 
+async def test_a_session_that_is_made_shorter_meanwhile_counts() -> None:
+    async with a_setting() as its:
+        await its.joined()
+        its.group.session_ms = 12_000
+        await its.pass_until(lambda: len(its.asked(DescribeConfigsRequest)) == 2)
+        assert 44 < its.clock.monotonic() < 50  # once a session
+        beats = len(its.beats)
+        await its.pass_until(lambda: len(its.beats) > beats + 1)
+        its.group.hold(ConsumerGroupHeartbeatRequest)
+        before = its.clock.monotonic()
+        await its.pass_until(lambda: "lose" in its.its.names, 500)
+        assert its.clock.monotonic() - before < 13
+
+
+async def test_a_session_that_is_not_told_again_stays_as_it_was_told() -> None:
+    async with a_setting() as its:
+        its.group.session_ms = 12_000
+        await its.joined()
+        its.group.session_ms = None
+        await its.pass_until(lambda: len(its.asked(DescribeConfigsRequest)) == 2)
+        assert 11 < its.clock.monotonic() < 17
+        beats = len(its.beats)
+        await its.pass_until(lambda: len(its.beats) > beats + 5)
+        its.group.hold(ConsumerGroupHeartbeatRequest)
+        before = its.clock.monotonic()
+        await its.pass_until(lambda: "lose" in its.its.names, 500)
+        assert its.clock.monotonic() - before < 13
+        assert len(its.asked(DescribeConfigsRequest)) == 2
+
+
 async def test_who_unsubscribes_as_all_is_lost_hears_of_the_loss_at_once() -> None:
     async with a_setting() as its:
         await its.unsubscribed_as_it_loses_all(ConsumerGroupHeartbeatRequest)
