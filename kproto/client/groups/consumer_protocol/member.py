@@ -24,7 +24,7 @@ from .heartbeat_errors import meaning_of
 from .heartbeats import JOINS, Beat
 from .membership import ConsumerMembership
 from .phases import Phase
-from .session_of_group import session_in, session_request
+from .session_of_group import is_denied, session_in, session_request
 
 __all__ = ["ConsumerMember"]
 
@@ -38,7 +38,7 @@ class ConsumerMember(Shell[ConsumerMembership]):
         name_of = view.cluster.topic_name
         membership = ConsumerMembership(settings, view.settings, name_of, may_change=looks)
         super().__init__(view, settings, owner, membership, looks=looks)
-        self._asks_session = True  # until a broker does not say
+        self._asks_session = True  # until it is denied
         self._session_old_at = 0.0
 
     def _topics_differ(self, change: str, now: float) -> None:
@@ -90,7 +90,7 @@ class ConsumerMember(Shell[ConsumerMembership]):
         except KprotoError:
             return None  # who asks next hears of it, if that matters
         told = session_in(answer)
-        self._asks_session = told is not None
+        self._asks_session = not is_denied(answer)
         if told is not None:
             self._session_old_at = asked_at + told / 1000
         return told

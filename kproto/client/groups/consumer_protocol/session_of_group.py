@@ -11,8 +11,11 @@ from typing import Final
 
 from ....messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from ....messages.describe_configs_response import DescribeConfigsResponse
+from ....protocol.error_codes import code_of
 
-__all__ = ["KAFKAS_SESSION_MS", "session_by", "session_in", "session_request"]
+__all__ = ["KAFKAS_SESSION_MS", "is_denied", "session_by", "session_in", "session_request"]
+
+_DENIED: Final = code_of("GROUP_AUTHORIZATION_FAILED")
 
 #: A group, as a resource that has settings.
 _GROUP: Final = 32
@@ -50,3 +53,8 @@ def session_in(answer: DescribeConfigsResponse) -> int | None:
     ]
     text = values[0] if values else None
     return int(text) if text is not None and text.isdecimal() and int(text) else None
+
+
+def is_denied(answer: DescribeConfigsResponse) -> bool:
+    """Whether this client has no right to be told."""
+    return any(result.error_code == _DENIED for result in answer.results)

@@ -137,8 +137,8 @@ async def test_a_silent_coordinator_costs_the_partitions_after_the_session(
         assert its.member.identity is None
 
 
-@pytest.mark.parametrize(("session_ms", "times"), [(45_000, 2), (None, 1)])
-async def test_who_is_not_told_of_the_session_does_not_ask_again(
+@pytest.mark.parametrize(("session_ms", "times"), [(45_000, 2), (None, 1), (0, 2)])
+async def test_who_has_no_right_to_be_told_of_the_session_does_not_ask_again(
     session_ms: int | None, times: int
 ) -> None:
     async with a_setting() as its:
