@@ -34,6 +34,9 @@ __all__ = ["Assigned"]
 #: Who asked is a member no more, or at another epoch by now: he asks again as who he is then.
 _NOT_THIS_MEMBER: Final = ("STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID")
 
+#: What is looked for, by the name that it has while it is under way.
+_BEGINNINGS: Final = "beginnings"
+
 logger = logging.getLogger("kproto.client")
 
 
@@ -66,6 +69,7 @@ class Assigned:
         self.by_place: dict[TopicPartition, PartitionState] = {}
         self.states: dict[TopicPartition, AssignedPartition] = {}
         self.unbegun: set[str] = set()
+        self._sought: list[AssignedPartition] = []  # whose beginnings are looked for
         self.is_shared = True  # with others, by their group
         self.paused: set[TopicPartition] = set()
         self._full: set[TopicPartition] = set()  # enough of them waits for who handles it
@@ -193,6 +197,7 @@ class Assigned:
         self._full.discard(place)
         if place in self.paused:
             self._handing_out.set_aside(state)
+        self._drop_search()
         self.changed()
         return state
 
@@ -212,6 +217,7 @@ class Assigned:
             self.paused.discard(place)
             self._full.discard(place)
             gone[place] = state
+        self._drop_search()
         left = {topic for topic, _ in self.states}
         self._known = {name: info for name, info in self._known.items() if name in left}
         return gone
@@ -337,7 +343,19 @@ class Assigned:
         """Look for beginnings, and for changes, unless that is under way."""
         self._under_way.look("changes", self._until_changed())
         if any(state.awaits is not None for state in self.states.values()):
-            self._under_way.look("beginnings", self.find_beginnings())
+            self._under_way.look(_BEGINNINGS, self._seek_beginnings())
+
+    async def _seek_beginnings(self) -> None:
+        self._sought = [state for state in self.states.values() if state.awaits is not None]
+        await self.find_beginnings()
+
+    def _drop_search(self) -> None:
+        """Look no more for beginnings of what is read no more; what comes next has its own time."""
+        if self._sought and not any(
+            self.states.get((state.topic, state.partition)) is state for state in self._sought
+        ):
+            self._sought = []
+            self._under_way.give_up_looking(_BEGINNINGS)
 
     async def find_beginnings(self, places: Collection[TopicPartition] | None = None) -> None:
         """Find where to begin those that await it, or some; what is moved meanwhile stays as it is.

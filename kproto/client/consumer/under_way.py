@@ -34,6 +34,12 @@ class UnderWay:
         else:
             self._looking[name] = _started(finding)
 
+    def give_up_looking(self, name: str) -> None:
+        """End a search, whose answer nobody needs any more."""
+        task = self._looking.pop(name, None)
+        if task is not None:
+            task.cancel()
+
     async def first(self, timer: Coroutine[Any, Any, None] | None) -> None:
         """Wait until something is done, or until `timer` is. Cancelled, it leaves the others.
 

@@ -41,6 +41,7 @@ class Meaning(Enum):
     ID_OVER = "what it read is others'; join again as a new member"
     STALE = "the epoch has moved on; commit by the new one, as soon as it is heard of"
     UNRELEASED = "who had its instance id is a member yet; the same again, for a session"
+    UNCONVERTED = "the classic group is in a rebalance; the same again, for delivery_timeout_ms"
     OTHER_KIND = "the group is of the other kind, or its cluster knows that one alone"
     FENCED = "another has taken its place for good"
     FAIL = "tell the user"

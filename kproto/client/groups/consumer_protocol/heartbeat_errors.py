@@ -33,6 +33,11 @@ _SETTINGS: Final = {
     "UNSUPPORTED_ASSIGNOR": Meaning.FAIL,  # group.consumer.assignors
 }
 
+#: What Kafka 3.9 says, beside GROUP_ID_NOT_FOUND, of a classic group in which a member has no
+#: assignment yet: it takes that for broken. Of what no time mends, as a policy that forbids it or
+#: a group of another type, it says "is not a consumer group"; Kafka 4 has a sentence for each.
+_NO_ASSIGNMENT_YET: Final = "embedded consumer protocol is malformed"
+
 _TABLE: Final[dict[Asked, dict[str, Meaning]]] = {
     Asked.COORDINATOR: {},
     Asked.TOPICS: {},
@@ -58,7 +63,10 @@ def meaning_of(asked: Asked, error: KprotoError) -> Meaning:
         return Meaning.OTHER_KIND  # the coordinator is older than this kind, or a classic one's
     if isinstance(error, UnsupportedVersionError):
         return Meaning.FAIL
-    return meaning_in(EVERYWHERE | _TABLE[asked], error)
+    meaning = meaning_in(EVERYWHERE | _TABLE[asked], error)
+    if meaning is Meaning.OTHER_KIND and _NO_ASSIGNMENT_YET in str(error):
+        return Meaning.UNCONVERTED
+    return meaning
 
 
 def error_in(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from ....messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
@@ -15,6 +15,7 @@ from ....messages.describe_configs_request import DescribeConfigsRequest
 from ....wire.errors import KprotoError, UnsupportedVersionError
 from ...cluster.view import ClusterView
 from ...connections.broker_connection import BrokerConnection
+from ...retry import Remedy, remedy_of
 from ..group_kinds import OtherKindError, check_pattern, has_consumer_groups
 from ..settings import GroupSettings
 from ..shell import Owner, Shell, Tell
@@ -28,6 +29,10 @@ from .session_of_group import is_denied, session_in, session_request
 
 __all__ = ["ConsumerMember"]
 
+#: A coordinator that so often in a row says nothing when it is asked for the session is joined
+#: without: the member goes by its interval then.
+_MOST_UNANSWERED: Final = 3
+
 
 class ConsumerMember(Shell[ConsumerMembership]):
     """A member of a group whose broker says who reads what."""
@@ -40,6 +45,7 @@ class ConsumerMember(Shell[ConsumerMembership]):
         super().__init__(view, settings, owner, membership, looks=looks)
         self._asks_session = True  # until it is denied
         self._session_old_at = 0.0
+        self._unanswered = 0  # so often in a row that question was
 
     def _topics_differ(self, change: str, now: float) -> None:
         subscription = self._membership.subscription
@@ -76,7 +82,8 @@ class ConsumerMember(Shell[ConsumerMembership]):
     async def _session_told(self, connection: BrokerConnection) -> int | None:
         """The session of the group in ms, where its coordinator tells this member.
 
-        Who lacks the right does not ask again: brokers write such requests down.
+        Who lacks the right does not ask again: brokers write such requests down. Raises what
+        another attempt may mend: who guesses may read on while another has begun.
         """
         its = self._membership
         asked_at = self._clock.monotonic()
@@ -87,8 +94,12 @@ class ConsumerMember(Shell[ConsumerMembership]):
         request = session_request(self.settings.group_id)
         try:
             answer = await connection.request(request, timeout_ms=timeout_ms)
-        except KprotoError:
-            return None  # who asks next hears of it, if that matters
+        except KprotoError as error:
+            self._unanswered += 1
+            if remedy_of(error) is Remedy.FAIL or self._unanswered > _MOST_UNANSWERED:
+                return None
+            raise
+        self._unanswered = 0
         told = session_in(answer)
         self._asks_session = not is_denied(answer)
         if told is not None:

@@ -107,6 +107,8 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._taking: dict[TopicPartition, Uuid] = {}
         self._assigned: Told = frozenset()
         self._unreleased_since: float | None = None
+        self._unconverted_since: float | None = None
+        self._convert_s = client.delivery_timeout_ms / 1000
         self._may_have_instance = False  # a coordinator may have the instance id as this member's
         self._releases = False  # that is told before it joins
         self._may_be_known = False  # a coordinator may have it as a member
@@ -206,6 +208,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         self.epoch = JOINS
         self._lost = False
         self._is_prepared = False
+        self._unconverted_since = None
         self._known = None
         self._held = {}
         self._assigned = frozenset()
@@ -406,6 +409,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         """The coordinator has taken a heartbeat, and counts the session from then on."""
         self._beats.succeeded()
         self._unreleased_since = None
+        self._unconverted_since = None
         self._may_have_instance = True
         assigned = assigned_in(answer)
         self._session.heard(beat.sent_at, calm=self._was_calm(beat, assigned))
@@ -531,7 +535,9 @@ class ConsumerMembership(Machine[Phase, Event]):
                 self._lose(str(error), now)
             case Meaning.UNRELEASED:
                 self._wait_for_release(error, now)
-            case Meaning.OTHER_KIND:
+            case Meaning.UNCONVERTED if not self._may_change:
+                self._wait_for_conversion(error, now)
+            case Meaning.OTHER_KIND | Meaning.UNCONVERTED:
                 self._refuse_kind(error, now)
             case Meaning.FENCED | Meaning.FAIL:
                 self.fail(error, now, leaves=meaning is Meaning.FAIL)
@@ -550,6 +556,15 @@ class ConsumerMembership(Machine[Phase, Event]):
             text = "waiting until the session of another instance %s is over: %s"
             self._say(text, self.settings.instance_id, error, level=logging.WARNING)
         elif now - self._unreleased_since > self.session_ms / 1000 + self._interval_s:
+            self.fail(error, now, leaves=False)
+
+    def _wait_for_conversion(self, error: KprotoError, now: float) -> None:
+        """The classic members are in a rebalance, as it seems: that ends, as for a commit."""
+        if self._unconverted_since is None:
+            self._unconverted_since = now
+            text = "waiting until the classic group can be converted: %s"
+            self._say(text, error, level=logging.WARNING)
+        elif now - self._unconverted_since > self._convert_s:
             self.fail(error, now, leaves=False)
 
     def _let_go(

@@ -16,9 +16,14 @@ from kproto.messages import ListOffsetsRequest, MetadataRequest, OffsetFetchRequ
 from kproto.testing.clock import ManualClock
 from tests.unit.client.consumer.grouped import FAR, group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, quiet, take
+from tests.unit.client.scripted_broker import quick
 from tests.unit.client.scripted_log import batch
 
 BY_HAND: dict[str, Any] = {"auto_commit": False}
+
+PATIENT = quick(topic_timeout_ms=100, delivery_timeout_ms=1_000)
+
+LOADING = ["COORDINATOR_LOAD_IN_PROGRESS"] * 9_999
 
 
 def times_asked(it: Any) -> list[int]:
@@ -325,10 +330,52 @@ async def test_commits_are_asked_for_again(error: str) -> None:
         it.coordinator.fetch_errors = [error, error]
         await it.owner.assign([P0])
         assert await take(aiter(consumer), 1) == [(0, 5)]
-        asked = [
-            each.message for each in it.broker.asked if isinstance(each.message, OffsetFetchRequest)
-        ]
-        assert [request.require_stable for request in asked] == [True] * 3
+        asked = asked_for_commits(it)
+        assert [each.message.require_stable for each in asked] == [True] * 3
+
+
+async def test_what_a_member_gets_has_its_own_time_for_commits() -> None:
+    """The coordinator loads, all is lost meanwhile, and the member gets something else."""
+    clock = ManualClock()
+    async with group(TEN, THREE, settings=PATIENT, clock=clock) as it, it.consumer() as consumer:
+        it.coordinator.fetch_errors = list(LOADING)
+        await it.owner.assign([P0])
+        coming = asyncio.create_task(anext(aiter(consumer)))
+        await it.broker.until(lambda: bool(asked_for_commits(it)))
+        await passes(clock, 800)
+        await it.owner.lose([P0])
+        await it.owner.assign([P1])
+        await passes(clock, 500)  # the time of the first is over
+        it.coordinator.fetch_errors = []
+        while not coming.done():
+            await passes(clock, 100)
+        assert (await coming).partition == 1
+
+
+async def test_commits_are_not_asked_for_any_longer_where_a_seek_says_where_to_begin() -> None:
+    clock = ManualClock()
+    async with group(TEN, settings=PATIENT, clock=clock) as it, it.consumer(**BY_HAND) as consumer:
+        it.coordinator.fetch_errors = list(LOADING)
+        await it.owner.assign([P0])
+        records = aiter(consumer)
+        coming = asyncio.create_task(anext(records))
+        await it.broker.until(lambda: bool(asked_for_commits(it)))
+        consumer.seek(P0, 8)
+        assert (await coming).offset == 8
+        await passes(clock, 1_500)
+        assert (await anext(records)).offset == 9  # and no error of a search that is for nothing
+        assert len(asked_for_commits(it)) <= 2
+
+
+async def passes(clock: ManualClock, ms: int) -> None:
+    """Let time pass, while brokers and clients have their turns."""
+    for _ in range(0, ms, 50):
+        await clock.advance(50)
+        await asyncio.sleep(0.002)
+
+
+def asked_for_commits(it: Any) -> list[Any]:
+    return [each for each in it.broker.asked if isinstance(each.message, OffsetFetchRequest)]
 
 
 async def test_who_may_not_read_commits_is_told_at_each_ask() -> None:

@@ -17,12 +17,14 @@ from kproto.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     ConsumerGroupHeartbeatRequest,
+    DescribeConfigsRequest,
 )
+from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
 from tests.support.group_owner import Reading, made_as
 from tests.unit.client.groups.any_setting import PLACES, AnySetting
 from tests.unit.client.groups.scripted_consumer_group import ScriptedConsumerGroup
-from tests.unit.client.scripted_broker import ScriptedBroker, api_versions, quick
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
 
 __all__ = ["Setting", "a_setting", "kind_with", "versions_up_to"]
 
@@ -50,6 +52,15 @@ class Setting(AnySetting):
     @property
     def beats(self) -> list[ConsumerGroupHeartbeatRequest]:
         return self.asked(ConsumerGroupHeartbeatRequest)
+
+    def loses_sessions(self, count: int) -> None:
+        """The connection is cut so often in place of telling the session."""
+        left = [HANG_UP] * count
+
+        def answer(asked: ReceivedRequest) -> Any:
+            return left.pop() if left else self.group.configs(asked)
+
+        self.broker.answers[DescribeConfigsRequest] = answer
 
     async def failed(self) -> Exception:
         await self.until(lambda: self.its.error is not None)

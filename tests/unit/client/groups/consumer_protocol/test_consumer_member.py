@@ -179,6 +179,29 @@ async def test_a_session_that_is_not_told_again_stays_as_it_was_told() -> None:
         assert len(its.asked(DescribeConfigsRequest)) == 2
 
 
+@pytest.mark.parametrize("lost", [1, 3])
+async def test_the_session_is_asked_for_again_when_its_answer_is_lost(lost: int) -> None:
+    """It is shorter than a guess: who goes by that may read on while another has begun."""
+    async with a_setting() as its:
+        its.group.session_ms = 12_000
+        its.loses_sessions(lost)
+        its.member.start()
+        await its.pass_until(lambda: its.its.places == PLACES)
+        await its.until(lambda: its.phase is Phase.STABLE)
+        its.group.hold(ConsumerGroupHeartbeatRequest)
+        before = its.clock.monotonic()
+        await its.pass_until(lambda: "lose" in its.its.names, 500)
+        assert its.clock.monotonic() - before < 13
+
+
+async def test_a_coordinator_that_never_tells_the_session_is_joined_without() -> None:
+    async with a_setting() as its:
+        its.loses_sessions(99)
+        its.member.start()
+        await its.pass_until(lambda: its.its.places == PLACES)
+        assert len(its.asked(DescribeConfigsRequest)) == 4
+
+
 async def test_who_unsubscribes_as_all_is_lost_hears_of_the_loss_at_once() -> None:
     async with a_setting() as its:
         await its.unsubscribed_as_it_loses_all(ConsumerGroupHeartbeatRequest)

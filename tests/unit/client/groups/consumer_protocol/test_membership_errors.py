@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from kproto.client.groups.consumer_protocol.phases import Phase
@@ -123,6 +125,56 @@ def test_a_group_of_the_other_kind_for_who_wants_this_one(name: str, words: str)
     assert isinstance(walk.its.error, BrokerResponseError)
     assert words in str(walk.its.error)
     assert "why" in str(walk.its.error)  # in the broker's words, too
+
+
+#: As Kafka 3.9.2 and 4.4 say it of a group that may be converted later, and of others.
+MALFORMED = (
+    "Cannot upgrade the classic group g to consumer group because the embedded consumer protocol "
+    "is malformed."
+)
+NEVER = [
+    "Group g is not a consumer group.",
+    "Cannot upgrade classic group g to consumer group because online upgrade is disabled.",
+]
+
+
+def test_a_classic_group_in_a_rebalance_is_converted_later() -> None:
+    walk = Walk(group_protocol="consumer").to(JOINING)
+    begun = walk.now
+    for _ in range(5):
+        assert walk.refused("GROUP_ID_NOT_FOUND", MALFORMED) is Meaning.UNCONVERTED
+        assert walk.phase is JOINING
+    assert walk.now > begun + 1.5  # with a wait that grows
+    told = [level for level, text, _ in walk.its.news if "can be converted" in text]
+    assert told == [logging.WARNING]
+    walk.beaten(1, [])
+    assert walk.phase is RECONCILING
+
+
+def test_a_classic_group_that_is_never_converted() -> None:
+    walk = Walk(group_protocol="consumer").to(JOINING)
+    begun = walk.now
+    while walk.phase is JOINING:
+        walk.refused("GROUP_ID_NOT_FOUND", MALFORMED)
+    assert 120 < walk.now - begun < 122.5  # delivery_timeout_ms, and the wait before
+    assert walk.give_up().places == frozenset()
+    assert walk.step() is None
+    assert MALFORMED in str(walk.its.error)
+    assert "group.consumer.migration.policy" in str(walk.its.error)
+
+
+@pytest.mark.parametrize("words", NEVER)
+def test_a_group_that_may_not_be_converted_is_told_at_once(words: str) -> None:
+    walk = Walk(group_protocol="consumer").to(JOINING)
+    assert walk.refused("GROUP_ID_NOT_FOUND", words) is Meaning.OTHER_KIND
+    assert isinstance(walk.its.error, BrokerResponseError)
+    assert words in str(walk.its.error)
+
+
+def test_who_takes_any_kind_does_not_wait_for_a_conversion() -> None:
+    walk = Walk(may_change=True).to(JOINING)
+    walk.refused("GROUP_ID_NOT_FOUND", MALFORMED)
+    assert isinstance(walk.its.error, OtherKindError)
 
 
 def test_what_was_read_is_lost_when_the_protocol_is_turned_off() -> None:

@@ -187,6 +187,26 @@ async def test_a_group_that_has_become_classic_since_the_look(name: str) -> None
         assert its.its.error is None
 
 
+async def test_a_group_that_is_converted_when_its_rebalance_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As Kafka 3.9.2 refuses one of which a member has no assignment yet."""
+    words = "Cannot upgrade: the embedded consumer protocol is malformed."
+    async with a_setting() as its:
+        left = [69] * 3
+
+        def beat(asked: Any) -> Any:
+            answer = its.group.consumer_beat(asked, left.pop() if left else 0)
+            answer.error_message = words if answer.error_code else None
+            return answer
+
+        its.broker.answers[ConsumerGroupHeartbeatRequest] = beat
+        its.member.start()
+        await its.pass_until(lambda: its.its.places == PLACES)
+        assert its.its.error is None
+    assert len([each for each in caplog.records if words in each.getMessage()]) == 1
+
+
 async def test_a_group_that_has_lost_its_classic_members_since_the_look() -> None:
     async with a_setting() as its:
         states = ["Stable", "Empty", "Empty"]

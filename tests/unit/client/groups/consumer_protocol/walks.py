@@ -126,13 +126,13 @@ class Walk:
         assert self.its.beaten(beat, answer_of(epoch, places, **more), self.now) is None
         return beat.request
 
-    def refused(self, what: str | KprotoError) -> Meaning | None:
-        """A heartbeat is sent, and refused or lost."""
+    def refused(self, what: str | KprotoError, words: str = "why") -> Meaning | None:
+        """A heartbeat is sent, and refused with these words, or lost."""
         beat = self.beat()
         self.now += 0.1
         if isinstance(what, KprotoError):
             return self.its.beaten(beat, what, self.now)
-        response = ConsumerGroupHeartbeatResponse(error_code=code_of(what), error_message="why")
+        response = ConsumerGroupHeartbeatResponse(error_code=code_of(what), error_message=words)
         return self.its.beaten(beat, response, self.now)
 
     def take_on(self) -> TakeOn:
