@@ -15,7 +15,7 @@ from tests.support.brokers import Brokers, RunningKafka, StartKafka, kafka_comma
 from tests.support.environment import ROOT
 from tools.kafka import KafkaNode, KafkaStartError, running_nodes
 from tools.kafka.__main__ import main
-from tools.kafka.probe import answers_api_versions
+from tools.kafka.probe import accepts, answers_api_versions
 
 CONSUMER_GROUP_HEARTBEAT = 68
 SHARE_FETCH = 78
@@ -135,3 +135,10 @@ def test_stop_never_takes_every_broker_unasked(capsys: pytest.CaptureFixture[str
         main(["stop"])
     assert ended.value.code == 2
     assert "--port --all" in capsys.readouterr().err
+
+
+def test_a_listener_is_seen_when_it_is_open() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert accepts("127.0.0.1", port, timeout_s=1.0)
+    assert not accepts("127.0.0.1", port, timeout_s=1.0)

@@ -28,7 +28,7 @@ from . import folders
 from .class_archive import class_archive
 from .in_block import InBlock
 from .jars import resolve_jars
-from .probe import answers_api_versions
+from .probe import accepts, answers_api_versions
 from .properties import HOST, VOTERS, Ports, render, server_properties
 
 __all__ = ["KafkaNode", "KafkaStartError", "RunningNode", "new_cluster_id", "running_nodes"]
@@ -265,7 +265,7 @@ class KafkaNode(InBlock):
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not answers_api_versions(HOST, self.ports.broker, timeout_s=1.0):
+        while not self._answers():
             if not self.running:
                 raise KafkaStartError(self._failure("ended before it answered"))
             if time.monotonic() > deadline:
@@ -273,6 +273,14 @@ class KafkaNode(InBlock):
             time.sleep(POLL_S)
         if not self.running:  # then another process has the port, and that one answered
             raise KafkaStartError(self._failure("ended, while another process answered"))
+
+    def _answers(self) -> bool:
+        """Whether it answers, and all its listeners are open: one is after the other."""
+        if not answers_api_versions(HOST, self.ports.broker, timeout_s=1.0):
+            return False
+        listeners = self._config.get("advertised.listeners", "")
+        ports = [int(each.rpartition(":")[2]) for each in listeners.split(",") if each]
+        return all(accepts(HOST, port, timeout_s=1.0) for port in ports)
 
     def _failure(self, what: str) -> str:
         tail = "\n".join(self.log.splitlines()[-LOG_TAIL_LINES:])

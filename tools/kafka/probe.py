@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import struct
 
-__all__ = ["answers_api_versions", "known_brokers"]
+__all__ = ["accepts", "answers_api_versions", "known_brokers"]
 
 API_VERSIONS_KEY = 18
 CORRELATION_ID = 0x6B70
@@ -27,6 +27,15 @@ def answers_api_versions(host: str, port: int, timeout_s: float) -> bool:
     """Return whether an ApiVersions request to this address is answered without an error."""
     answer = _answer(host, port, timeout_s, REQUEST)
     return answer is not None and struct.unpack_from(">h", answer) == (0,)
+
+
+def accepts(host: str, port: int, timeout_s: float) -> bool:
+    """Return whether something listens at this address."""
+    try:
+        socket.create_connection((host, port), timeout_s).close()
+    except OSError:
+        return False
+    return True
 
 
 def known_brokers(host: str, port: int, timeout_s: float) -> int:
