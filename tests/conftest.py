@@ -43,7 +43,7 @@ settings.register_profile(
 )
 EVERYDAY = "ci" if IN_CI else "dev"
 # `make quick` and `make test` take it; every other run draws two and a half times as many examples.
-settings.register_profile("quick", settings.get_profile(EVERYDAY), max_examples=40)
+settings.register_profile("quick", settings.get_profile(EVERYDAY), max_examples=25)
 settings.register_profile("deep", settings.get_profile("dev"), max_examples=5_000)
 settings.load_profile(EVERYDAY)
 

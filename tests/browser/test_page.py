@@ -155,7 +155,7 @@ def test_every_state_has_an_address(opened: Open, fragment: str) -> None:
     assert len(every(browser, "main h1")) == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.exhaustive), "dark"])
 def test_text_is_legible_in_both_schemes(opened: Open, scheme: str) -> None:
     dark = scheme == "dark"
     for fragment in PAGES:

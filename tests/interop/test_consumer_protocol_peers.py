@@ -136,6 +136,7 @@ def test_java_shares_a_topic_with_librdkafka(broker: ThreadedBroker, peers_pytho
         peer.leave()
 
 
+@pytest.mark.exhaustive
 def test_a_member_that_is_killed_is_out_when_its_session_is_over(
     broker: ThreadedBroker, peers_python: Path
 ) -> None:

@@ -53,8 +53,10 @@ BY_DESIGN: dict[tuple[str, object], Difference] = {
         *CONVERSATIONS,
         *CLUSTER_CONVERSATIONS,
         *OFFSET_CONVERSATIONS,
-        keeping_sessions,
-        losing_topics,
+        *(
+            pytest.param(it, marks=pytest.mark.exhaustive, id=it.__name__)
+            for it in (keeping_sessions, losing_topics)
+        ),
         deleting_records,
         describing_settings,
     ],

@@ -117,6 +117,7 @@ async def test_a_member_that_somebody_has_put_out_joins_again(node848: KafkaNode
 # Topics
 
 
+@pytest.mark.exhaustive  # a broker looks at topics every 10 s
 async def test_a_pattern_of_the_broker(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         prefix = f"group-{uuid.uuid4().hex}"

@@ -29,7 +29,9 @@ pytestmark = pytest.mark.slow
 # Records
 
 
-@pytest.mark.parametrize("protocol", ["auto", "consumer"])
+@pytest.mark.parametrize(
+    "protocol", ["auto", pytest.param("consumer", marks=pytest.mark.exhaustive)]
+)
 async def test_each_record_is_read_once(node848: KafkaNode, protocol: Any) -> None:
     """Members come and go, one at a time, while 400 records are read."""
     async with Client(node848.bootstrap) as client:

@@ -233,6 +233,7 @@ async def test_an_assignor_that_is_wrong_ends_its_leader_alone(node: KafkaNode) 
         assert described.members == []
 
 
+@pytest.mark.exhaustive
 async def test_members_keep_what_they_read_while_the_broker_restarts(
     start_kafka: StartKafka,
 ) -> None:

@@ -31,7 +31,10 @@ async def fill(client: kproto.Client, topic: str) -> None:
             await producer.send_many(topic, records)
 
 
-@pytest.mark.parametrize("order", ["partition", "key", "none"])
+@pytest.mark.parametrize(
+    "order",
+    ["key", *(pytest.param(it, marks=pytest.mark.exhaustive) for it in ("partition", "none"))],
+)
 async def test_members_that_come_and_go_handle_each_record_once(
     bootstrap: str, topic: str, order: Any
 ) -> None:

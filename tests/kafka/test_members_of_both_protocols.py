@@ -35,7 +35,11 @@ CONSUMER = Kind(consumer_members.Group, {})
 BRIEF: dict[str, Any] = {"session_timeout_ms": 2_000}
 
 of_both = pytest.mark.parametrize(
-    "kind", [pytest.param(EAGER, id="classic"), pytest.param(CONSUMER, id="consumer")]
+    "kind",
+    [
+        pytest.param(EAGER, id="classic", marks=pytest.mark.exhaustive),
+        pytest.param(CONSUMER, id="consumer"),
+    ],
 )
 #: Members that keep what they read while others come.
 that_keep = pytest.mark.parametrize(
@@ -44,7 +48,7 @@ that_keep = pytest.mark.parametrize(
 of_all = pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(EAGER, id="eager"),
+        pytest.param(EAGER, id="eager", marks=pytest.mark.exhaustive),
         pytest.param(COOPERATIVE, id="cooperative"),
         pytest.param(CONSUMER, id="consumer"),
     ],

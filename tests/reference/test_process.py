@@ -90,6 +90,7 @@ def test_a_program_that_ended_is_a_failure(releases: tuple[str, ...]) -> None:
     judge.close()
 
 
+@pytest.mark.exhaustive
 def test_without_a_jdk_the_program_is_compiled_by_the_compiler_of_eclipse(
     releases: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
