@@ -47,6 +47,7 @@ def test_kmsg(tmp_path: Path) -> None:
     assert not OF_THE_LINES & {finding.verdict.fault for finding in result.findings}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.reference
 def test_kafkas_classes_and_ours_differ_where_it_is_documented() -> None:
     from tools.reference.classes import ReferenceUnavailableError, class_path

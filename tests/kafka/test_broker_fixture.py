@@ -62,6 +62,7 @@ def test_topic_names_are_legal_and_unlike(topic_name: str, request: pytest.Fixtu
     assert len(topic_name) <= 249
 
 
+@pytest.mark.exhaustive
 def test_a_node_comes_back_after_a_crash_at_the_same_address(start_kafka: StartKafka) -> None:
     # A short session, else the controller holds the dead node's place for nine seconds.
     node = start_kafka(config={"broker.session.timeout.ms": "1000"})

@@ -141,6 +141,7 @@ def test_a_failed_job_leaves_nothing_and_harms_nothing(
     assert [entry.name for entry in output.iterdir()] == ["mine"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
 def test_no_task_runs_any_more_when_a_failed_block_is_undone(spark: Any, tmp_path: Path) -> None:
     """One task fails at once, and Spark with it; the other would still write."""

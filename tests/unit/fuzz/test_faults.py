@@ -83,7 +83,10 @@ def test_answers_out_of_order() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("fault", "found"), [("hung", "hung"), ("late", "late")])
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [pytest.param("hung", "hung", marks=pytest.mark.exhaustive), ("late", "late")],
+)
 def test_what_does_not_answer_in_time(fault: str, found: str) -> None:
     began = time.monotonic()
     result = fuzzed(fault, 20, shrink=False)

@@ -122,6 +122,7 @@ def test_work_for_twice_the_elements_is_at_most_twice(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MEASURED)
 def test_work_to_explain_a_fault_behind_twice_the_elements_is_at_most_twice(name: str) -> None:
     cls, version = class_of(name), MEASURED[name]
