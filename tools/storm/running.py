@@ -49,7 +49,6 @@ _KNOWN_ENDS: Final = (
     KnownEnd("aiokafka", "", "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"),
     # Kafka 3.9 says so where a classic member has joined, and not asked for its assignment yet.
     KnownEnd("java", "3.9", _NOT_CONVERTED),
-    KnownEnd("kproto", "3.9", _NOT_CONVERTED),
 )
 
 

@@ -34,7 +34,7 @@ def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Group:
         ("confluent", "4.4.0", AIOKAFKA, False),
         ("kproto", "4.4.0", AIOKAFKA, False),
         ("java", "3.9.2", BROKER, True),
-        ("kproto", "3.9.2", BROKER, True),
+        ("kproto", "3.9.2", BROKER, False),
         ("kproto", "3.9.2", "GROUP_ID_NOT_FOUND", False),
         ("java", "4.4.0", BROKER, False),
         ("kproto", "4.4.0", BROKER, False),

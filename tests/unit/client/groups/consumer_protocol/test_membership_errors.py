@@ -9,28 +9,13 @@ import pytest
 from kproto.client.groups.consumer_protocol.phases import Phase
 from kproto.client.groups.group_errors import Meaning
 from kproto.client.groups.group_kinds import OtherKindError
-from kproto.client.groups.steps import (
-    GiveUp,
-)
+from kproto.client.groups.steps import GiveUp
 from kproto.wire.errors import BrokerConnectionError, BrokerResponseError
-from kproto.wire.uuid import Uuid
 
 from .walks import T0, T1, Walk, error
 
-(
-    UNSUBSCRIBED,
-    JOINING,
-    RECONCILING,
-    ACKNOWLEDGING,
-    STABLE,
-    FENCED,
-    PREPARE_LEAVING,
-    LEAVING,
-    STALE,
-    FATAL,
-) = Phase
-
-ANEW = Uuid(b"a" * 16)
+JOINING, RECONCILING, STABLE = Phase.JOINING, Phase.RECONCILING, Phase.STABLE
+FENCED, FATAL = Phase.FENCED, Phase.FATAL
 
 
 def test_an_instance_id_that_is_not_released_is_waited_for() -> None:
