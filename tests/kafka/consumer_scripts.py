@@ -7,7 +7,7 @@ members go on with heartbeats until they hear it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
 from kproto.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
@@ -17,10 +17,16 @@ from kproto.messages.consumer_protocol_subscription import TopicPartition as Own
 from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 from .consumer_sides import ConsumerSide
-from .group_scripts import joined
+from .group_scripts import QUIET_S, joined
 from .group_sides import PATIENCE_S
 
-__all__ = ["NEW_SCRIPTS", "OF_CLASSIC_MEMBERS", "SCRIPTS", "ConsumerScript"]
+__all__ = [
+    "NEW_SCRIPTS",
+    "OF_CLASSIC_MEMBERS",
+    "SCRIPTS",
+    "ConsumerScript",
+    "a_first_rebalance_is_not_over",
+]
 
 ConsumerScript: TypeAlias = Callable[[ConsumerSide], Iterator[object]]
 
@@ -196,14 +202,27 @@ def an_expression_of_several(side: ConsumerSide) -> Iterator[object]:
 
 def classic(side: ConsumerSide, who: str, *topics: str, **fields: Any) -> Any:
     """JoinGroup of a member that reads topics, and what it hears; it takes the id it is given."""
-    owned = fields.pop("owned", [])
+    said = {name: fields.pop(name) for name in ("owned", "names") if name in fields}
+    return joined(side, who, protocols=protocols(topics, **said), **fields)
+
+
+def protocols(
+    topics: Iterable[str],
+    owned: Iterable[tuple[str, list[int]]] = (),
+    names: Iterable[str] = ("range", "cooperative-sticky"),
+) -> list[tuple[str, bytes]]:
+    """What a member supports that reads topics, and holds some of their partitions."""
     said = ConsumerProtocolSubscription(
         topics=sorted(topics),
         owned_partitions=[Owned(topic=name, partitions=its) for name, its in owned],
     )
-    metadata = b"\0\3" + said.encode(3)
-    names = fields.pop("names", ("range", "cooperative-sticky"))
-    return joined(side, who, protocols=[(name, metadata) for name in names], **fields)
+    return [(name, b"\0\3" + said.encode(3)) for name in names]
+
+
+def asks_to_join(side: ConsumerSide, who: str, *topics: str, **fields: Any) -> object:
+    """The same of one that has to wait; v3 gives it its id with the answer alone."""
+    side.join(who, 3, side.ids.get(who, ""), protocols(topics, **fields))
+    return side.hears(who, QUIET_S)
 
 
 def share(side: ConsumerSide, who: str, assignments: dict[str, list[tuple[str, list[int]]]]) -> Any:
@@ -294,6 +313,27 @@ def empty_groups_are_replaced(side: ConsumerSide) -> Iterator[object]:
     yield ask(side, "a"), side.describe_consumers()
 
 
+def a_classic_group_is_in_a_rebalance(side: ConsumerSide) -> Iterator[object]:
+    """It has a protocol that who joins does not support; there is one that all do, yet."""
+    both = ("range", "sticky")
+    yield classic(side, "a", "t", names=both), share(side, "a", {"a": [("t", [0, 1])]})
+    yield asks_to_join(side, "c", "t", names=("sticky",)), beat(side, "a"), side.describe()
+    yield side.enter("b", "t"), side.hears("c", PATIENCE_S), side.describe(), side.list(5)
+    yield asks_to_join(side, "c", "t", names=("sticky",)), side.describe()
+    yield asks_to_join(side, "a", "t", names=both)
+    yield side.hears("c", PATIENCE_S), side.describe(), side.enter("b", "t")[1]
+
+
+def a_first_rebalance_is_not_over(side: ConsumerSide) -> Iterator[object]:
+    """Of a broker with a delay: a group that has elected nothing yet is not converted."""
+    yield asks_to_join(side, "a", "t"), side.describe()
+    yield side.enter("b", "t"), side.hears("a", PATIENCE_S), side.describe(), side.list(5)
+    yield asks_to_join(side, "a", "t"), asks_to_join(side, "c", "t"), side.enter("b", "t")
+    yield side.hears("a", PATIENCE_S), side.hears("c", PATIENCE_S)
+    yield classic(side, "a", "t"), side.describe(), "without who has not come again"
+    yield side.enter("b", "t")[1], side.list(5), beat(side, "a")
+
+
 def the_broker_gives_the_id(side: ConsumerSide) -> Iterator[object]:
     """v0, which Kafka 3.9 has alone."""
     heard = side.heartbeat(
@@ -358,6 +398,7 @@ OF_CLASSIC_MEMBERS: Final[tuple[ConsumerScript, ...]] = (
     a_classic_group_is_converted,
     a_classic_member_is_left_behind,
     a_classic_member_joins,
+    a_classic_group_is_in_a_rebalance,
     a_static_member_changes_its_protocol,
     empty_groups_are_replaced,
 )

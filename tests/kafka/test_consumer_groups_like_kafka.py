@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 from unittest import mock
@@ -21,13 +21,19 @@ from kproto.messages.create_topics_request import CreatableTopic, CreateTopicsRe
 from kproto.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kproto.wire.uuid import Uuid
 from tests.support.availability import not_available
-from tests.support.brokers import CANNOT_START
+from tests.support.brokers import CANNOT_START, StartKafka
 from tests.support.embedded import ThreadedBroker, threaded_broker
 from tests.support.raw_connection import RawConnection
 from tests.support.selection import seeds
 from tools.kafka import KafkaNode
 
-from .consumer_scripts import NEW_SCRIPTS, OF_CLASSIC_MEMBERS, SCRIPTS, ConsumerScript
+from .consumer_scripts import (
+    NEW_SCRIPTS,
+    OF_CLASSIC_MEMBERS,
+    SCRIPTS,
+    ConsumerScript,
+    a_first_rebalance_is_not_over,
+)
 from .consumer_sides import ConsumerSide
 
 NEW: Final = "4.4.0"
@@ -161,6 +167,19 @@ def test_members_of_new_brokers_hear_the_same(brokers: Brokers, script: Consumer
         theirs, ours = said(brokers, script)
         if ours == theirs:
             break
+    assert ours == theirs
+
+
+@pytest.mark.exhaustive
+def test_members_that_come_within_the_delay_of_classic_ones(start_kafka: StartKafka) -> None:
+    delay_ms = 2_000
+    config = CONFIG | CONFIG_OF_NEW | {"group.initial.rebalance.delay.ms": str(delay_ms)}
+    node = start_kafka(NEW, config)
+    settings = replace(SETTINGS, group_initial_rebalance_delay_ms=delay_ms)
+    with threaded_broker(settings) as embedded:
+        topics = new_topics(node.bootstrap, embedded)
+        brokers = Brokers(NEW, node.bootstrap, embedded.bootstrap, topics)
+        theirs, ours = said(brokers, a_first_rebalance_is_not_over)
     assert ours == theirs
 
 

@@ -55,7 +55,11 @@ def main(arguments: list[str] | None = None) -> int:
                 there = f", {members} members" if members else ""
                 bar.update(task, completed=seconds, description=f"{action}{there}")
 
-            result = asyncio.run(storm(plan, node.bootstrap, progress, options.keep))
+            try:
+                result = asyncio.run(storm(plan, node.bootstrap, progress, options.keep))
+            finally:
+                if options.keep and options.keep.is_dir():
+                    (options.keep / "broker.log").write_text(node.log, encoding="utf-8")
     except (KafkaStartError, KafkaJarsError, JavaNotFoundError, MavenError) as error:
         print(f"storm: {error}", file=sys.stderr)
         return 2

@@ -219,11 +219,21 @@ class Group(Watched):
 
     # Where a coordinator goes and comes
 
-    def unload(self, error: str = "NOT_COORDINATOR") -> None:
-        """The coordinator is one no more: all that wait hear so, and nothing is due any more."""
+    def turn_back(self, now: Moment) -> None:
+        """All that wait hear that the group rebalances, and stay members, of whom it takes its time
+        to find out that they are gone: nobody's session begins anew."""
+        before = self._enter(now)
+        self._tell_waiting("REBALANCE_IN_PROGRESS")
+        self._notify_if_nearer(before)
+
+    def _tell_waiting(self, error: str) -> None:
         for member in self.members.values():
             self._answer_join(member, JoinAnswer(member.member_id, error))
             self._answer_sync(member, SyncAnswer(error))
+
+    def unload(self, error: str = "NOT_COORDINATOR") -> None:
+        """The coordinator is one no more: all that wait hear so, and nothing is due any more."""
+        self._tell_waiting(error)
         self._roster.clear()
         self._to_sync.clear()
         self._join_phase = self._sync_phase = None

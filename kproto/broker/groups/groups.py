@@ -104,7 +104,7 @@ class Groups:
 
         A new one is one of the cluster's once it has stored something, and so is one in place of a
         classic group: an empty one is replaced, one with members is converted if it can be. Raises
-        GROUP_ID_NOT_FOUND where it cannot.
+        GROUP_ID_NOT_FOUND where it cannot, and UNKNOWN_SERVER_ERROR where it cannot yet.
         """
         group = self.find(group_id, now)
         if isinstance(group, ConsumerGroup):
@@ -112,7 +112,7 @@ class Groups:
         state: ConsumerState | None = None
         written: list[CoordinatorRecord] = []
         if group is not None and group.members:
-            state, written = upgraded(group, self._consumer_limits(group_id), self._topics)
+            state, written = upgraded(group, self._consumer_limits(group_id), self._topics, now)
         elif group is not None:
             written = [group_tombstone(group_id)]
         return self._made_consumer(group_id, now, StoredGroup(None, state), written)

@@ -35,19 +35,23 @@ def replaced(kept: ConsumerState, group_id: str) -> list[CoordinatorRecord]:
 
 
 def upgraded(
-    group: Group, limits: ConsumerLimits, topics: Topics
+    group: Group, limits: ConsumerLimits, topics: Topics, now: Moment
 ) -> tuple[ConsumerState, list[CoordinatorRecord]]:
     """A group of the consumer protocol made of a classic one, and the records that say so.
 
-    Raises GROUP_ID_NOT_FOUND where the policy or the members do not allow it.
+    Who waits for a rebalance to end hears REBALANCE_IN_PROGRESS, also where that is refused. Raises
+    GROUP_ID_NOT_FOUND where the policy or the members do not allow it. Raises UNKNOWN_SERVER_ERROR
+    where the group has elected no protocol yet, or a member joins that does not support it: Kafka
+    4.4.0 takes for granted that neither happens.
     """
     group_id = group.group_id
     if not limits.migration.upgrades:
         raise _cannot(group_id, "online upgrade is disabled")
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE or group.protocol is None:
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         raise _cannot(group_id, "the group does not use the consumer embedded protocol")
     if len(group.members) > limits.max_size:
         raise _cannot(group_id, "the group size exceeds the consumer group maximum size")
+    group.turn_back(now)
     try:
         members = [_member(group, it, topics) for it in group.members.values()]
     except DecodeError:
@@ -70,8 +74,7 @@ def upgraded(
 
 
 def _member(group: Group, member: Member, topics: Topics) -> ConsumerMember:
-    """Raises DecodeError and GROUP_ID_NOT_FOUND."""
-    said = read_subscription(member.metadata(group.protocol), topics)
+    """Raises DecodeError, GROUP_ID_NOT_FOUND and UNKNOWN_SERVER_ERROR."""
     assigned, user_data = read_assignment(member.assignment, topics)
     if user_data:
         raise _cannot(
@@ -79,6 +82,13 @@ def _member(group: Group, member: Member, topics: Topics) -> ConsumerMember:
             "an unsupported custom assignor is in use. Please refer to the documentation or switch "
             "to a default assignor before re-attempting the upgrade",
         )
+    if group.protocol is None or group.protocol not in member.protocol_names:
+        raise refusal(
+            "UNKNOWN_SERVER_ERROR",
+            f"classic group {group.group_id} is in a rebalance: {member.member_id} does not "
+            f"support protocol {group.protocol!r}",
+        )
+    said = read_subscription(member.metadata(group.protocol), topics)
     return ConsumerMember(
         member.member_id,
         member.instance_id,

@@ -97,6 +97,8 @@ _WORDS: Final[dict[str, str]] = {
     "INVALID_REGULAR_EXPRESSION": "a TopicPattern is RE2, which the broker reads; "
     "re.compile makes a pattern that is matched here",
     "TOPIC_AUTHORIZATION_FAILED": "the principal needs READ on all that is subscribed to: {wanted}",
+    "UNKNOWN_SERVER_ERROR": "the broker's log says why; Kafka 4 fails so where a classic group "
+    "would have to be converted in the midst of a rebalance",
     "UNRELEASED_INSTANCE_ID": "instance {instance} is a member yet, and was for longer than a "
     "session; give each member an instance id of its own",
     "UNSUPPORTED_ASSIGNOR": "the broker has no assignor {server_assignor!r} "

@@ -49,6 +49,9 @@ _TABLE: Final[dict[Asked, dict[str, Meaning]]] = {
         "GROUP_ID_NOT_FOUND": Meaning.OTHER_KIND,  # a classic group that may not be converted
         "INCONSISTENT_GROUP_PROTOCOL": Meaning.OTHER_KIND,
         "UNSUPPORTED_VERSION": Meaning.OTHER_KIND,  # the cluster has it, and turned off
+        # Kafka 4 of a classic group whose first rebalance is not over, or in which a member joins
+        # that does not support the assignor of before: it fails at converting it.
+        "UNKNOWN_SERVER_ERROR": Meaning.UNCONVERTED,
     },
     Asked.HEARTBEAT: _SETTINGS | _IN_EPOCH | {"UNSUPPORTED_VERSION": Meaning.OTHER_KIND},
     # The member has got another epoch since, or is about to hear of it.

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from kproto import (
 from kproto.broker import Broker, BrokerSettings
 from kproto.client.groups.choosing import GroupMember
 from kproto.client.groups.group_kinds import Kind
-from kproto.messages import ConsumerGroupDescribeRequest
+from kproto.messages import ConsumerGroupDescribeRequest, DescribeGroupsRequest
 
 QUICK = BrokerSettings(
     group_consumer_min_heartbeat_interval_ms=10,
@@ -33,8 +34,8 @@ VALUES = [b"%d" % at for at in range(12)]
 
 
 @asynccontextmanager
-async def on_a_broker(topic: str = "t") -> AsyncIterator[Client]:
-    async with Broker(settings=QUICK) as broker, Client(broker.bootstrap) as client:
+async def on_a_broker(topic: str = "t", settings: BrokerSettings = QUICK) -> AsyncIterator[Client]:
+    async with Broker(settings=settings) as broker, Client(broker.bootstrap) as client:
         await client.create_topics(NewTopic(topic, partitions=4))
         async with client.producer() as producer:
             records = [ProducerRecord(each, partition=int(each) % 4) for each in VALUES]
@@ -108,6 +109,22 @@ async def test_a_group_that_is_converted_hands_over_in_order() -> None:
                 task.cancel()
             await asyncio.wait(reading)
         assert sorted(seen) == sorted(VALUES)  # type: ignore[type-var]
+
+
+async def test_who_joins_in_the_first_rebalance_of_classic_members_waits_for_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    delayed = replace(QUICK, group_initial_rebalance_delay_ms=200)
+    async with (
+        on_a_broker(settings=delayed) as client,
+        client.consumer("t", group="g", group_protocol="classic", max_bytes=1) as classic,
+    ):
+        described = DescribeGroupsRequest(groups=["g"])
+        while not (await client.request(described)).groups[0].members:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        async with client.consumer("t", group="g", group_protocol="consumer") as newer:
+            await until(lambda: len(newer.assignment) == 2 and len(classic.assignment) == 2)
+    assert "can be converted: UNKNOWN_SERVER_ERROR" in caplog.text
 
 
 @asynccontextmanager

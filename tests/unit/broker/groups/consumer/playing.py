@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kproto.broker.groups import (
     AnyGroup,
+    Awaited,
     ConsumerGroup,
     ConsumerLimits,
     Group,
@@ -47,9 +48,13 @@ def metadata(*topics: str) -> bytes:
 
 
 class ConsumerPlay:
-    """Group `g`; topics t, u and v have 6, 3 and 2 partitions. `refuses` is an error of the log."""
+    """Group `g`; topics t, u and v have 6, 3 and 2 partitions. `refuses` is an error of the log.
 
-    def __init__(self, **limits: Any) -> None:
+    A first rebalance of classic members takes `delay_ms`.
+    """
+
+    def __init__(self, *, delay_ms: int = 0, **limits: Any) -> None:
+        self._delay_ms = delay_ms
         self.ms = 0
         self.refuses = ""
         self.log: list[CoordinatorRecord] = []
@@ -66,7 +71,7 @@ class ConsumerPlay:
         self.topics.add(Topic(name, [(1,)] * partitions, config))
 
     def _new(self) -> Groups:
-        groups = Groups(GroupLimits(0, 300_000, 100), self.limits, self.topics)
+        groups = Groups(GroupLimits(self._delay_ms, 300_000, 100), self.limits, self.topics)
         groups.write = self._write
         return groups
 
@@ -169,33 +174,44 @@ class ConsumerPlay:
     # Members of the classic protocol
 
     def join_classic(self, who: str, *topics: str, **given: Any) -> JoinAnswer:
+        """What it hears at once."""
+        answer = self.ask_to_join(who, *topics, **given).answer
+        assert answer is not None
+        return answer
+
+    def ask_to_join(self, who: str, *topics: str, **given: Any) -> Awaited[JoinAnswer]:
+        names = given.pop("names", ("range",))
         asked = Joining(
             who,
             "consumer",
-            (MemberProtocol("range", metadata(*topics)),),
+            tuple(MemberProtocol(name, metadata(*topics)) for name in names),
             SESSION_MS,
             REBALANCE_MS,
             **given,
         )
         group = self.any_group if who else self.groups.to_join("g", self.now)
         if isinstance(group, ConsumerGroup):
-            return classic.join(group, asked, f"m{len(group.members) + 1}", self.now)
-        answer = group.join(asked, f"m{len(group.members) + 1}", self.now).answer
-        assert answer is not None
-        return answer
+            return Awaited(classic.join(group, asked, f"m{len(group.members) + 1}", self.now))
+        return group.join(asked, f"m{len(group.members) + 1}", self.now)
 
     def sync_classic(
         self, who: str, generation: int, assigned: Mapping[str, list[int]] | None = None
     ) -> SyncAnswer:
+        """What it hears at once."""
+        answer = self.ask_to_sync(who, generation, assigned).answer
+        assert answer is not None
+        return answer
+
+    def ask_to_sync(
+        self, who: str, generation: int, assigned: Mapping[str, list[int]] | None = None
+    ) -> Awaited[SyncAnswer]:
         given = [Given(topic=name, partitions=its) for name, its in (assigned or {}).items()]
         told = b"\0\1" + ConsumerProtocolAssignment(assigned_partitions=given).encode(1)
         asked = Syncing(who, generation, assignments={} if assigned is None else {who: told})
         group = self.any_group
         if isinstance(group, ConsumerGroup):
-            return classic.sync(group, asked, self.now)
-        answer = group.sync(asked, self.now).answer
-        assert answer is not None
-        return answer
+            return Awaited(classic.sync(group, asked, self.now))
+        return group.sync(asked, self.now)
 
     def beat_classic(self, who: str, generation: int) -> None:
         classic.heartbeat(self.group, who, None, generation, self.now)

@@ -138,6 +138,33 @@ def test_what_cannot_be_converted_stays_a_classic_group(
     assert (play.any_group, play.log) == (group, log)
 
 
+def test_who_waits_hears_of_a_rebalance_also_where_nothing_is_converted() -> None:
+    play = ConsumerPlay(delay_ms=3_000)
+    first = play.ask_to_join("", "t")
+    assert error_of(lambda: play.join("b", "t")) == "UNKNOWN_SERVER_ERROR"
+    assert first.answer is not None
+    assert (first.answer.member_id, first.answer.error) == ("m1", "REBALANCE_IN_PROGRESS")
+    again, second = play.ask_to_join("m1", "t"), play.ask_to_join("", "t")
+    play.wait(6_000)  # KIP-134: one has come within the delay
+    assert play.classic_group.state is GroupState.COMPLETING_REBALANCE
+    assert [it.answer and it.answer.generation for it in (again, second)] == [1, 1]
+    waiting = play.ask_to_sync("m2", 1)
+    play.join("b", "t")
+    assert waiting.answer is not None
+    assert waiting.answer.error == "REBALANCE_IN_PROGRESS"
+    assert list(play.group.members) == ["m1", "m2", "b"]
+
+
+def test_a_group_in_which_one_joins_that_does_not_support_its_protocol_is_not_converted() -> None:
+    play = ConsumerPlay()
+    joined = play.join_classic("", "t", names=("range", "sticky"))
+    play.sync_classic(joined.member_id, joined.generation, ALL_OF_T)
+    waiting = play.ask_to_join("", "t", names=("sticky",))
+    assert error_of(lambda: play.join("b", "t")) == "UNKNOWN_SERVER_ERROR"
+    assert waiting.answer is not None
+    assert waiting.answer.error == "REBALANCE_IN_PROGRESS"
+
+
 def test_a_group_too_large_is_not_converted() -> None:
     play = ConsumerPlay(max_size=0)
     classic(play)

@@ -57,7 +57,6 @@ def test_rows_of_one_request(asked: Asked, name: str, meaning: Meaning) -> None:
         ("INVALID_REQUEST", Meaning.FAIL),
         ("TOPIC_AUTHORIZATION_FAILED", Meaning.FAIL),
         ("UNSUPPORTED_ASSIGNOR", Meaning.FAIL),
-        ("UNKNOWN_SERVER_ERROR", Meaning.FAIL),
         ("REQUEST_TIMED_OUT", Meaning.RETRY),
     ],
 )
