@@ -99,7 +99,7 @@ def test_a_log_that_no_longer_fits_is_told_and_the_proxy_goes_on(tmp_path: Path)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
-    assert err == "kproto: the log ends: File too large; the proxy goes on\n"
+    assert complaints(err) == ["kproto: the log ends: File too large; the proxy goes on"]
 
 
 @pytest.mark.slow
@@ -110,7 +110,7 @@ def test_a_log_that_nobody_reads_stops_no_client() -> None:
                 connection.exchange(MetadataRequest(topics=[]), 12)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=TIMEOUT_S)
-    assert (process.returncode, err) == (0, "")
+    assert (process.returncode, complaints(err)) == (0, [])
     assert out.count(" <- Metadata v12 ") == 1500
 
 
