@@ -174,6 +174,9 @@ class RunningReader(Reader):
                 await check_outlets(self._view, settings.outlets)
                 self._want_too(frozenset(each.topic for each in settings.retry_topics))
                 await self._handle(run)
+        except BaseException:
+            run.end_untold()
+            raise
         finally:
             try:
                 if outlet is not None:

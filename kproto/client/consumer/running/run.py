@@ -28,6 +28,7 @@ from .host import Host, Outlet
 from .lanes import AnyLane, InOrderLane, Lane
 from .settings import RunSettings, RunSummary
 from .tasks import is_in_task, until_ended
+from .telling import say_failed, say_untold
 from .tracker import Tracker
 from .worker import Worker
 
@@ -142,6 +143,11 @@ class Run:
         if cancelled is not None:
             raise cancelled
 
+    def end_untold(self) -> None:
+        """It ends by something else than the error that ended it: a cancellation, mostly."""
+        if self._error is not None:
+            say_untold(self._error)
+
     def stop(self) -> None:
         """Take no more, and begin nothing."""
         if not self._stopping.is_set():
@@ -166,7 +172,7 @@ class Run:
         if self._error is None:
             self._error = error
         elif error is not self._error:
-            say(logging.WARNING, "nobody was told: %s: %s", type(error).__name__, text_of(error))
+            say_untold(error)
         self.stop()
 
     async def _drain(self, reader: asyncio.Task[None], until: float) -> None:
@@ -471,7 +477,7 @@ class Run:
         stop = stop_in(error)
         if stop is not None:
             if error is not stop and not stop.done:
-                _say_failed(record, error, "is not done, and comes again")
+                say_failed(record, error, "is not done, and comes again")
             if stop.done and not lane.is_lost:
                 lane.done(record)
                 self._handled += 1
@@ -486,7 +492,7 @@ class Run:
         elif lane.is_lost or worker.is_cancelled:
             lane.leave(record)
             if isinstance(error, Exception):
-                _say_failed(record, error, "counts for nothing, as the record is not done anyway")
+                say_failed(record, error, "counts for nothing, as the record is not done anyway")
         elif worker.task.cancelling() and await self._is_ending(worker):
             lane.leave(record)
         else:
@@ -567,7 +573,7 @@ class Run:
             else:
                 self._put_off += 1
                 level = logging.INFO
-            _say_failed(record, error, f"goes to {step.topic}", level)
+            say_failed(record, error, f"goes to {step.topic}", level)
 
     # Time
 
@@ -589,11 +595,3 @@ class Run:
         self._timer_at = due
         seconds = max(0.0, due - self._clock.monotonic())
         self._timer = self._clock.call_later(seconds, self._ripen)
-
-
-def _say_failed(
-    record: Record, error: BaseException, what: str, level: int = logging.WARNING
-) -> None:
-    place = (record.topic, record.partition, record.offset)
-    kind = type(error).__name__
-    say(level, "%s[%d] at offset %d %s: %s: %s", *place, what, kind, text_of(error))

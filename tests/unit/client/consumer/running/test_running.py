@@ -327,6 +327,29 @@ async def test_cancelled_it_finishes_what_is_in_hand() -> None:
         assert await it.committed(0) == [5]
 
 
+async def test_cancelled_it_says_what_else_would_have_ended_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with orders(1) as it, it.consumer() as consumer:
+        begun, may_fail = asyncio.Event(), asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            begun.set()
+            await may_fail.wait()
+            raise ValueError("not paid")
+
+        running = asyncio.create_task(consumer.run(handle, retries=0))
+        await begun.wait()
+        running.cancel()
+        await asyncio.sleep(0)
+        may_fail.set()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert "nobody was told: ValueError: not paid; raised by the handler of orders[0]" in (
+            caplog.text
+        )
+
+
 async def test_what_takes_longer_than_the_drain_is_cancelled_and_comes_again() -> None:
     async with orders(9) as it, it.consumer() as consumer:
         cancelled = []
