@@ -82,6 +82,7 @@ class Run:
         self._changed = asyncio.Event()
         self._is_hurried = False
         self._is_over = False
+        self._ends_by = _NEVER
         self._error: BaseException | None = None
         self._handled = self._retried = self._put_off = self._dead_letters = 0
 
@@ -107,6 +108,11 @@ class Run:
         """What has ended it before its time."""
         return self._error
 
+    @property
+    def left_ms(self) -> float:
+        """What is left of `drain_timeout_ms` once it is to stop."""
+        return max(0.0, (self._ends_by - self._clock.monotonic()) * 1000)
+
     # From the beginning to the end
 
     async def until_stopped(self) -> None:
@@ -125,14 +131,14 @@ class Run:
                 cancelled = error
             self.stop()
             reader.cancel()
-            until = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
+            self._ends_by = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
             try:
-                await self._drain(reader, until)
+                await self._drain(reader)
             except asyncio.CancelledError as error:
                 if cancelled is not None:
                     raise
                 cancelled = error
-                await self._drain(reader, until)
+                await self._drain(reader)
         finally:
             self._is_over = True
             for timer in (self._timer, self._commits_by):
@@ -142,11 +148,6 @@ class Run:
             await until_ended([reader, *(worker.task for worker in self._workers)])
         if cancelled is not None:
             raise cancelled
-
-    def end_untold(self) -> None:
-        """It ends by something else than the error that ended it: a cancellation, mostly."""
-        if self._error is not None:
-            say_untold(self._error)
 
     def stop(self) -> None:
         """Take no more, and begin nothing."""
@@ -175,9 +176,9 @@ class Run:
             say_untold(error)
         self.stop()
 
-    async def _drain(self, reader: asyncio.Task[None], until: float) -> None:
+    async def _drain(self, reader: asyncio.Task[None]) -> None:
         try:
-            async with self._clock.timeout(max(0.0, until - self._clock.monotonic())):
+            async with self._clock.timeout(self.left_ms / 1000):
                 while not self._is_hurried and (
                     self._workers or not reader.done() or not self._tracker.is_idle
                 ):

@@ -8,13 +8,15 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import kproto
 from kproto import ConfigurationError, Record, Retries, RunSummary, Stop
-from tests.unit.client.consumer.running.orders import Orders, orders
+from tests.unit.client.consumer.running.orders import SETTINGS, Orders, orders
 
 NO_RETRIES = Retries(0)
 SOON = Retries(2, backoff_ms=1)
@@ -370,6 +372,23 @@ async def test_what_takes_longer_than_the_drain_is_cancelled_and_comes_again() -
             await running
         assert cancelled == [4]
         assert await it.committed(0) == [4]
+
+
+async def test_the_commit_at_the_end_has_what_is_left_of_the_drain(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = replace(SETTINGS, error_flush_ms=20)
+    async with orders(1, settings=settings) as it:
+
+        async def handle(record: Record) -> None:
+            await it.broker.close()
+            raise Stop(done=True)
+
+        with suppress(LookupError):
+            async with it.consumer() as consumer:
+                assert (await consumer.run(handle, drain_timeout_ms=20)).handled == 1
+                assert "what is done was not committed at the end of run()" in caplog.text
+                raise LookupError  # with an error, closing has error_flush_ms
 
 
 async def test_a_handler_that_keeps_its_cancellation_to_itself_is_waited_for() -> None:
