@@ -16,7 +16,8 @@ import pytest
 
 import kproto
 from kproto import ConfigurationError, Record, Retries, RunSummary, Stop
-from tests.unit.client.consumer.running.orders import SETTINGS, Orders, orders
+from kproto.broker import BrokerSettings
+from tests.unit.client.consumer.running.orders import SETTINGS, TOPIC, Orders, orders
 
 NO_RETRIES = Retries(0)
 SOON = Retries(2, backoff_ms=1)
@@ -183,6 +184,29 @@ async def test_a_record_that_is_not_done_is_not_passed_by_a_commit() -> None:
         await consumer.run(handle, order="none")
         await consumer.commit()
         assert await it.committed(0) == [9]
+
+
+async def test_commits_that_are_refused_are_no_further_ones_until_the_backoff_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = replace(SETTINGS, retry_backoff_ms=60_000, retry_backoff_max_ms=60_000)
+    rights = ("create cluster kafka-cluster", f"all topic {TOPIC}", "describe group billing")
+    acls = tuple(f"allow User:ANONYMOUS {right}" for right in rights)
+    broker = BrokerSettings(authorizer=True, acls=acls)
+    place = (TOPIC, 0)
+    async with orders(9, topics=(), settings=settings, broker_settings=broker) as it:
+
+        async def handle(record: Record) -> None:
+            it.note(record)
+            for _ in range(2):
+                await consumer.committed(place)  # answered behind the commits before it
+            if len(it.handled) == 9:
+                raise Stop(done=True)
+
+        async with it.consumer([place]) as consumer:
+            await consumer.run(handle, commit_interval_ms=0)
+        assert caplog.text.count("what is done was not committed, and will be later") == 1
+        assert "was not committed at the end of run()" in caplog.text
 
 
 async def test_handlers_are_no_further_ahead_than_is_allowed() -> None:
