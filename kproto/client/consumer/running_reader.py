@@ -289,7 +289,7 @@ class RunningReader(Reader):
 
     @abstractmethod
     def _want_too(self, topics: frozenset[str]) -> None:
-        """Subscribe to these, too."""
+        """Subscribe to these, too; all of them is read, whatever `start` says."""
 
     @abstractmethod
     def _reads(self) -> tuple[_Subscribed | None, Collection[TopicPartition]]:
