@@ -71,6 +71,8 @@ class Assigned:
         self.unbegun: set[str] = set()
         self._sought: list[AssignedPartition] = []  # whose beginnings are looked for
         self.is_shared = True  # with others, by their group
+        #: Topics that are read from their start where the group has committed nothing.
+        self.from_start: frozenset[str] = frozenset()
         self.paused: set[TopicPartition] = set()
         self._full: set[TopicPartition] = set()  # enough of them waits for who handles it
         self._most_told = MOST_BYTES
@@ -451,6 +453,10 @@ class Assigned:
 
     async def _begin_by_start(self, states: Mapping[TopicPartition, AssignedPartition]) -> None:
         """Begin those of which the group has committed nothing."""
+        for place, state in states.items():
+            if place[0] in self.from_start:
+                state.begin_by("earliest")
+        states = self._still(states, "start")
         if not states:
             return
         start = self._start

@@ -16,6 +16,7 @@ from typing import Final
 from ...wire.errors import KprotoError
 from ..cluster.metadata import TopicPartition, named
 from ..cluster.view import ClusterView
+from ..retry import Attempts
 from .committed import ToCommit
 from .committer import Committer, Membership
 from .committing import Committing
@@ -59,6 +60,7 @@ class AutoCommits:
         self._membership = membership
         self._tell = tell
         self._is_due = asyncio.Event()  # before its time
+        self._failures = Attempts(view.settings)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -81,18 +83,23 @@ class AutoCommits:
         self._is_due.set()
 
     def hurry(self) -> None:
-        """Commit what is done now, or once the commit that is under way is over."""
+        """Commit what is done now, or once the commit that is under way is over; after one that
+        failed, when the backoff is over.
+        """
         if self._is_auto:
             self._is_due.set()
 
     async def _run(self) -> None:
         due = self._ownership.due if self._is_auto else self._ownership.begun
+        failures = self._failures
         while True:
+            await self._view.until(failures.not_before)
             await self._until_due()
             if self._membership is None or self._membership.identity is not None:
                 try:
                     await self._committer.commit(due, self._limit_ms)
                 except KprotoError as error:
+                    failures.failed(error, self._view.clock.monotonic())
                     left = due()
                     if left:
                         logger.warning(
@@ -100,6 +107,8 @@ class AutoCommits:
                             named(left),
                             error,
                         )
+                else:
+                    failures.succeeded()
             if self._is_auto or self._ownership.begun():
                 self._committing.begin(self._view.clock.monotonic())
             else:

@@ -370,7 +370,7 @@ class GroupConsumer(RunningReader):
     def _want_too(self, topics: frozenset[str]) -> None:
         if topics != self._too and self._member is not None and self._subscription is not None:
             self._member.subscribe(with_topics(self._subscription, topics))
-        self._too = topics
+        self._too = self._assigned.from_start = topics
 
     def _reads(self) -> tuple[Subscription | None, list[TopicPartition]]:
         return self._subscription, self._by_hand

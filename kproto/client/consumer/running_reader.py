@@ -28,6 +28,7 @@ from .running.outlets import check_outlets
 from .running.run import Run
 from .running.settings import Order, Retries, RetryTopic, RunSettings, RunSummary
 from .running.signals import told_of
+from .running.telling import say_untold
 
 __all__ = ["MakeOutlet", "RunningReader"]
 
@@ -174,6 +175,10 @@ class RunningReader(Reader):
                 await check_outlets(self._view, settings.outlets)
                 self._want_too(frozenset(each.topic for each in settings.retry_topics))
                 await self._handle(run)
+        except BaseException:
+            if run.error is not None:
+                say_untold(run.error)
+            raise
         finally:
             try:
                 if outlet is not None:
@@ -196,7 +201,7 @@ class RunningReader(Reader):
             has_ended = run.error is None
         finally:
             try:
-                await self._commit_done(in_order=has_ended)
+                await self._commit_done(run.left_ms if has_ended else 0.0)
                 await self._stop()
             finally:
                 undone = run.left_undone()
@@ -212,12 +217,11 @@ class RunningReader(Reader):
                     assert isinstance(state, AssignedPartition), "it has no others"
                     self._assigned.set_back(state, offset, ahead[state])
 
-    async def _commit_done(self, *, in_order: bool) -> None:
+    async def _commit_done(self, left_ms: float) -> None:
         """Commit what is done; where that fails now, closing tries again."""
         if not self._is_auto or self._closed:
             return
-        settings = self._view.settings
-        limit_ms = settings.delivery_timeout_ms if in_order else settings.error_flush_ms
+        limit_ms = max(round(left_ms), self._view.settings.error_flush_ms)
         try:
             await self._committer.commit(self._ownership.due, limit_ms)
         except KprotoError as error:
@@ -285,7 +289,7 @@ class RunningReader(Reader):
 
     @abstractmethod
     def _want_too(self, topics: frozenset[str]) -> None:
-        """Subscribe to these, too."""
+        """Subscribe to these, too; all of them is read, whatever `start` says."""
 
     @abstractmethod
     def _reads(self) -> tuple[_Subscribed | None, Collection[TopicPartition]]:

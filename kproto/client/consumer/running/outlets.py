@@ -25,6 +25,9 @@ _UNKNOWN: Final = -(2**31)
 #: The bit of AclOperation WRITE.
 _WRITE: Final = 1 << 4
 
+#: Who may not even DESCRIBE a topic has not the right WRITE, which implies it.
+_NO_RIGHT: Final = "TOPIC_AUTHORIZATION_FAILED"
+
 
 async def check_outlets(view: ClusterView, names: Iterable[str]) -> None:
     """Raises ConfigurationError for a topic that is not there, or that may not be written to.
@@ -37,6 +40,8 @@ async def check_outlets(view: ClusterView, names: Iterable[str]) -> None:
         try:
             await view.retrying(partial(view.topic, name), responses=False)
         except BrokerResponseError as error:
+            if error.name == _NO_RIGHT:
+                raise _may_not_write(name) from error
             if error.name != "UNKNOWN_TOPIC_OR_PARTITION":
                 raise
             raise ConfigurationError(
@@ -59,10 +64,15 @@ async def _check_rights(view: ClusterView, names: list[str]) -> None:
         return  # a broker before 2.3: the first send tells
     for topic in answer.topics:
         if topic.error_code:
-            raise error_of_code(topic.error_code, f"asking for topic {topic.name}")
+            error = error_of_code(topic.error_code, f"asking for topic {topic.name}")
+            raise _may_not_write(topic.name) if error.name == _NO_RIGHT else error
         allowed = topic.topic_authorized_operations
         if allowed != _UNKNOWN and not allowed & _WRITE:
-            raise ConfigurationError(
-                f"topic {topic.name!r}, which records that fail are sent to, may not be written to "
-                "by this client: it needs the right WRITE"
-            )
+            raise _may_not_write(topic.name)
+
+
+def _may_not_write(name: str | None) -> ConfigurationError:
+    return ConfigurationError(
+        f"topic {name!r}, which records that fail are sent to, may not be written to by this "
+        "client: it needs the right WRITE"
+    )

@@ -28,6 +28,7 @@ from .host import Host, Outlet
 from .lanes import AnyLane, InOrderLane, Lane
 from .settings import RunSettings, RunSummary
 from .tasks import is_in_task, until_ended
+from .telling import say_failed, say_untold
 from .tracker import Tracker
 from .worker import Worker
 
@@ -81,6 +82,7 @@ class Run:
         self._changed = asyncio.Event()
         self._is_hurried = False
         self._is_over = False
+        self._ends_by = _NEVER
         self._error: BaseException | None = None
         self._handled = self._retried = self._put_off = self._dead_letters = 0
 
@@ -106,6 +108,11 @@ class Run:
         """What has ended it before its time."""
         return self._error
 
+    @property
+    def left_ms(self) -> float:
+        """What is left of `drain_timeout_ms` once it is to stop."""
+        return max(0.0, (self._ends_by - self._clock.monotonic()) * 1000)
+
     # From the beginning to the end
 
     async def until_stopped(self) -> None:
@@ -124,14 +131,14 @@ class Run:
                 cancelled = error
             self.stop()
             reader.cancel()
-            until = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
+            self._ends_by = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
             try:
-                await self._drain(reader, until)
+                await self._drain(reader)
             except asyncio.CancelledError as error:
                 if cancelled is not None:
                     raise
                 cancelled = error
-                await self._drain(reader, until)
+                await self._drain(reader)
         finally:
             self._is_over = True
             for timer in (self._timer, self._commits_by):
@@ -166,12 +173,12 @@ class Run:
         if self._error is None:
             self._error = error
         elif error is not self._error:
-            say(logging.WARNING, "nobody was told: %s: %s", type(error).__name__, text_of(error))
+            say_untold(error)
         self.stop()
 
-    async def _drain(self, reader: asyncio.Task[None], until: float) -> None:
+    async def _drain(self, reader: asyncio.Task[None]) -> None:
         try:
-            async with self._clock.timeout(max(0.0, until - self._clock.monotonic())):
+            async with self._clock.timeout(self.left_ms / 1000):
                 while not self._is_hurried and (
                     self._workers or not reader.done() or not self._tracker.is_idle
                 ):
@@ -471,7 +478,7 @@ class Run:
         stop = stop_in(error)
         if stop is not None:
             if error is not stop and not stop.done:
-                _say_failed(record, error, "is not done, and comes again")
+                say_failed(record, error, "is not done, and comes again")
             if stop.done and not lane.is_lost:
                 lane.done(record)
                 self._handled += 1
@@ -486,7 +493,7 @@ class Run:
         elif lane.is_lost or worker.is_cancelled:
             lane.leave(record)
             if isinstance(error, Exception):
-                _say_failed(record, error, "counts for nothing, as the record is not done anyway")
+                say_failed(record, error, "counts for nothing, as the record is not done anyway")
         elif worker.task.cancelling() and await self._is_ending(worker):
             lane.leave(record)
         else:
@@ -567,7 +574,7 @@ class Run:
             else:
                 self._put_off += 1
                 level = logging.INFO
-            _say_failed(record, error, f"goes to {step.topic}", level)
+            say_failed(record, error, f"goes to {step.topic}", level)
 
     # Time
 
@@ -589,11 +596,3 @@ class Run:
         self._timer_at = due
         seconds = max(0.0, due - self._clock.monotonic())
         self._timer = self._clock.call_later(seconds, self._ripen)
-
-
-def _say_failed(
-    record: Record, error: BaseException, what: str, level: int = logging.WARNING
-) -> None:
-    place = (record.topic, record.partition, record.offset)
-    kind = type(error).__name__
-    say(level, "%s[%d] at offset %d %s: %s: %s", *place, what, kind, text_of(error))

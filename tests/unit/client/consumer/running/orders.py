@@ -12,7 +12,7 @@ import kproto
 from kproto import Client, GroupConsumer, NewTopic, ProducerRecord, Record
 from kproto.broker import Broker, BrokerSettings
 
-__all__ = ["DEAD", "TOPIC", "Orders", "orders", "read_all"]
+__all__ = ["DEAD", "SETTINGS", "TOPIC", "Orders", "orders", "read_all"]
 
 TOPIC = "orders"
 DEAD = "orders.dead"

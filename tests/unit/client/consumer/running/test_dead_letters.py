@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -149,11 +150,11 @@ async def test_a_dead_letter_that_cannot_be_kept_is_raised_and_not_passed_over()
 RIGHTS = ("create cluster kafka-cluster", f"all topic {TOPIC}", "all group billing")
 
 
-@pytest.mark.parametrize("may_write", [True, False])
+@pytest.mark.parametrize("right", ["write", "read", None])
 async def test_that_it_may_not_be_written_to_is_told_before_anything_is_handled(
-    may_write: bool,
+    right: str | None,
 ) -> None:
-    rights = [*RIGHTS, f"{'write' if may_write else 'read'} topic {DEAD}"]
+    rights = [*RIGHTS, *([f"{right} topic {DEAD}"] if right else ())]
     settings = BrokerSettings(
         authorizer=True, acls=tuple(f"allow User:ANONYMOUS {right}" for right in rights)
     )
@@ -164,7 +165,7 @@ async def test_that_it_may_not_be_written_to_is_told_before_anything_is_handled(
             raise NotPaidError if record.offset == 0 else Stop(done=True)
 
         running = consumer.run(handle, retries=0, dead_letter_topic=DEAD)
-        if may_write:
+        if right == "write":
             assert (await running).dead_letters == 1
         else:
             with pytest.raises(ConfigurationError, match="needs the right WRITE"):
@@ -317,6 +318,22 @@ async def test_a_record_goes_from_one_retry_topic_to_the_next_and_to_the_dead_le
         assert await it.committed(0) == [4]
         for name in NAMES:
             assert await it.committed(0, topic=name) == [1]
+
+
+@pytest.mark.parametrize("start", ["latest", timedelta(0), "none"])
+async def test_retry_topics_are_read_from_their_beginning_wherever_others_are(start: Any) -> None:
+    async with orders(1, topics=["later.0ms"]) as it:
+        async with it.consumer([(TOPIC, 0)]) as consumer:
+            await consumer.commit({(TOPIC, 0): 1})
+        await it.send([b"put off"], topic="later.0ms")  # by a member that was there before
+
+        async def handle(record: Record) -> None:
+            assert record.value == b"put off"
+            raise Stop(done=True)
+
+        async with it.consumer(start=start) as consumer:
+            assert (await consumer.run(handle, retry_topics=["later.0ms"])).handled == 1
+        assert await it.committed(0, topic="later.0ms") == [1]
 
 
 async def test_what_is_not_due_holds_up_nobody_and_is_not_done() -> None:

@@ -8,13 +8,16 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import kproto
 from kproto import ConfigurationError, Record, Retries, RunSummary, Stop
-from tests.unit.client.consumer.running.orders import Orders, orders
+from kproto.broker import BrokerSettings
+from tests.unit.client.consumer.running.orders import SETTINGS, TOPIC, Orders, orders
 
 NO_RETRIES = Retries(0)
 SOON = Retries(2, backoff_ms=1)
@@ -183,6 +186,29 @@ async def test_a_record_that_is_not_done_is_not_passed_by_a_commit() -> None:
         assert await it.committed(0) == [9]
 
 
+async def test_commits_that_are_refused_are_no_further_ones_until_the_backoff_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = replace(SETTINGS, retry_backoff_ms=60_000, retry_backoff_max_ms=60_000)
+    rights = ("create cluster kafka-cluster", f"all topic {TOPIC}", "describe group billing")
+    acls = tuple(f"allow User:ANONYMOUS {right}" for right in rights)
+    broker = BrokerSettings(authorizer=True, acls=acls)
+    place = (TOPIC, 0)
+    async with orders(9, topics=(), settings=settings, broker_settings=broker) as it:
+
+        async def handle(record: Record) -> None:
+            it.note(record)
+            for _ in range(2):
+                await consumer.committed(place)  # answered behind the commits before it
+            if len(it.handled) == 9:
+                raise Stop(done=True)
+
+        async with it.consumer([place]) as consumer:
+            await consumer.run(handle, commit_interval_ms=0)
+        assert caplog.text.count("what is done was not committed, and will be later") == 1
+        assert "was not committed at the end of run()" in caplog.text
+
+
 async def test_handlers_are_no_further_ahead_than_is_allowed() -> None:
     async with orders(50) as it, it.consumer() as consumer:
         first = asyncio.Event()
@@ -327,6 +353,29 @@ async def test_cancelled_it_finishes_what_is_in_hand() -> None:
         assert await it.committed(0) == [5]
 
 
+async def test_cancelled_it_says_what_else_would_have_ended_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with orders(1) as it, it.consumer() as consumer:
+        begun, may_fail = asyncio.Event(), asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            begun.set()
+            await may_fail.wait()
+            raise ValueError("not paid")
+
+        running = asyncio.create_task(consumer.run(handle, retries=0))
+        await begun.wait()
+        running.cancel()
+        await asyncio.sleep(0)
+        may_fail.set()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert "nobody was told: ValueError: not paid; raised by the handler of orders[0]" in (
+            caplog.text
+        )
+
+
 async def test_what_takes_longer_than_the_drain_is_cancelled_and_comes_again() -> None:
     async with orders(9) as it, it.consumer() as consumer:
         cancelled = []
@@ -347,6 +396,23 @@ async def test_what_takes_longer_than_the_drain_is_cancelled_and_comes_again() -
             await running
         assert cancelled == [4]
         assert await it.committed(0) == [4]
+
+
+async def test_the_commit_at_the_end_has_what_is_left_of_the_drain(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = replace(SETTINGS, error_flush_ms=20)
+    async with orders(1, settings=settings) as it:
+
+        async def handle(record: Record) -> None:
+            await it.broker.close()
+            raise Stop(done=True)
+
+        with suppress(LookupError):
+            async with it.consumer() as consumer:
+                assert (await consumer.run(handle, drain_timeout_ms=20)).handled == 1
+                assert "what is done was not committed at the end of run()" in caplog.text
+                raise LookupError  # with an error, closing has error_flush_ms
 
 
 async def test_a_handler_that_keeps_its_cancellation_to_itself_is_waited_for() -> None:
