@@ -70,8 +70,11 @@ def test_racks_are_as_many_as_nodes() -> None:
         KafkaCluster("4.4.0", nodes=0)
 
 
-def test_a_cluster_takes_free_ports(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["start", "--nodes", "3", "--port", "9092"]) == 1
+@pytest.mark.parametrize("given", [("--nodes", "3"), ("--secured",)])
+def test_several_listeners_take_free_ports(
+    capsys: pytest.CaptureFixture[str], given: tuple[str, ...]
+) -> None:
+    assert main(["start", *given, "--port", "9092"]) == 1
     assert "leave out --port" in capsys.readouterr().err
 
 

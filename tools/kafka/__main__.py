@@ -86,6 +86,10 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _start(options: argparse.Namespace) -> int:
+    if options.port is not None and (options.secured or options.nodes > 1 or options.racks):
+        raise KafkaStartError(
+            "the listeners of a secured broker, and of a cluster, take free ports: leave out --port"
+        )
     if options.secured:
         return _start_secured(options)
     if options.nodes > 1 or options.racks:
@@ -103,8 +107,6 @@ def _start(options: argparse.Namespace) -> int:
 
 
 def _start_cluster(options: argparse.Namespace) -> int:
-    if options.port is not None:
-        raise KafkaStartError("the nodes of a cluster take free ports: leave out --port")
     cluster = KafkaCluster(
         options.version,
         nodes=options.nodes,
