@@ -43,6 +43,11 @@ _OUT: Final = (
     "by now: their records come again from where was committed last"
 )
 
+_ENDED: Final = (
+    "the member of the group is at its end, as closing was cut short before: what was not "
+    "committed comes again"
+)
+
 _MOVED: Final = (
     "not assigned to this consumer any more, or of a topic that was made anew; others may read "
     "them by now: what was not committed comes again"
@@ -83,6 +88,7 @@ class Committer:
         self._membership = membership
         self._in_turn = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     async def commit(
         self,
@@ -122,7 +128,12 @@ class Committer:
                     await asyncio.wait(tasks)
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Give up what is under way.
+
+        Who closes again, as the first time was cut short, waits for no rebalance: its member is
+        at its end by then.
+        """
+        self._is_closed = True
         tasks = list(self._under_way)
         for task in tasks:
             task.cancel()
@@ -262,6 +273,8 @@ class Committer:
         if self._membership is None:
             return None
         identity = self._membership.identity
+        if identity is None and self._is_closed:
+            raise CommitFailedError(f"{named(offsets)}: {_ENDED}")
         if identity is None:
             raise CommitFailedError(
                 f"{named(offsets)}: the member of group {self._group_id!r} is in no generation: a "
@@ -288,6 +301,8 @@ class Committer:
             self._membership.commit_refused(error, identity)
             is_overtaken = error.name in _OVERTAKEN
             why = "a rebalance is under way, and was not over in time" if is_overtaken else _OUT
+            if is_overtaken and self._is_closed:
+                is_overtaken, why = False, _ENDED
         refused = CommitFailedError(
             f"{named(errors)}: {why}", name=error.name, retriable=is_overtaken
         )

@@ -69,7 +69,7 @@ class Membership(Machine[Phase, Event]):
         self.generation = NO_GENERATION
         self._cooperative = settings.cooperative
         self._session = Session(settings, reads_on=settings.cooperative)
-        self._interval_s = settings.heartbeat_interval_ms / 1000
+        self._interval_s = settings.beat_interval_s
         self._beat_at = _NEVER
         self._steps = Backoff(client)
         self._beats = Backoff(client)
@@ -94,7 +94,9 @@ class Membership(Machine[Phase, Event]):
     @property
     def holds_until(self) -> float:
         """When its session may be over, unless a heartbeat comes through before."""
-        return -_NEVER if self.generation < 0 else self._session.until
+        if self.generation < 0:
+            return -_NEVER
+        return self._session.calm_until if self.phase is Phase.STABLE else self._session.until
 
     def identity(self, now: float) -> MemberIdentity | None:
         """Who can commit; None while a broker would not take it."""

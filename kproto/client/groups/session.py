@@ -30,7 +30,7 @@ class Session:
         self._reads_on = reads_on
         #: How long a broker counts a member that says nothing, in ms, as far as that is known.
         self.session_ms = settings.session_timeout_ms
-        self.interval_s = settings.heartbeat_interval_ms / 1000
+        self.interval_s = settings.beat_interval_s
         self._poll_s = settings.max_poll_interval_ms / 1000
         self._heard_at = -_NEVER  # the broker counts its session from then on, or from later
         self._calm_at = -_NEVER  # no rebalance had begun by then
@@ -44,14 +44,20 @@ class Session:
         A tick before the broker may count it as over: timers are no more exact than that. Who
         reads on in a rebalance is put out where JoinGroup does not arrive, too (KIP-429).
         """
-        until = self._heard_at + self.session_ms / 1000
-        if self._reads_on:
-            until = min(until, self._calm_at + self._poll_s)
-        return until - TICK_S
+        return self.calm_until if self._reads_on else self._silent_until
+
+    @property
+    def calm_until(self) -> float:
+        """The same of who knows of no rebalance: one may have begun, and ended without him."""
+        return min(self._silent_until, self._calm_at + self._poll_s - TICK_S)
+
+    @property
+    def _silent_until(self) -> float:
+        return self._heard_at + self.session_ms / 1000 - TICK_S
 
     def is_silent(self, now: float) -> bool:
         """Whether no heartbeat came through for too long; else it was a rebalance that may be."""
-        return now >= self._heard_at + self.session_ms / 1000 - TICK_S
+        return now >= self._silent_until
 
     def heard(self, sent_at: float, *, calm: bool) -> None:
         """A heartbeat, sent then, shows that the broker counts the session anew; `calm` that it had

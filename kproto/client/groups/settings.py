@@ -12,10 +12,14 @@ from ...wire.errors import ConfigurationError
 from .assignor import ASSIGNORS, Assignor, assignors_called, cooperate
 from .unused import IN_CONSUMER, unused
 
-__all__ = ["DEFAULT_ASSIGNORS", "GroupSettings"]
+__all__ = ["BEATS_IN_TIME", "DEFAULT_ASSIGNORS", "GroupSettings"]
 
 #: Those of who names none: `GroupSettings.names_assignors` tells them from the same ones, named.
 DEFAULT_ASSIGNORS: Final[Sequence[str | Assignor]] = ("range", "cooperative-sticky")
+
+#: Heartbeats are sent so often at least while the coordinator may wait for what is to be given up,
+#: whatever their interval: what is not heard of in time counts as lost.
+BEATS_IN_TIME: Final = 3
 
 #: Brokers keep times of members in 32 bits.
 _MOST_MS: Final = 0x7FFF_FFFF
@@ -51,7 +55,7 @@ class GroupSettings:
     session_timeout_ms: int = 45_000
     #: How often a member says that it is alive; by the answers it hears of rebalances. In the
     #: consumer protocol it counts for nothing, too: the broker says how often
-    #: (group.consumer.heartbeat.interval.ms).
+    #: (group.consumer.heartbeat.interval.ms). In any case three times in `max_poll_interval_ms`.
     heartbeat_interval_ms: int = 3_000
     #: How long a record or batch may be in the user's hands, and how long a rebalance waits for it
     #: (KIP-62). A member that is slower leaves its group.
@@ -128,6 +132,14 @@ class GroupSettings:
         if self.group_protocol == "consumer":
             for sentence in unused(self.given, IN_CONSUMER, "with group_protocol 'consumer'"):
                 raise ConfigurationError(f"{sentence}; leave it out")
+
+    @property
+    def beat_interval_s(self) -> float:
+        """How long lies between two heartbeats of a classic group's member, in seconds.
+
+        A rebalance waits for `max_poll_interval_ms`: who hears of it later is put out.
+        """
+        return min(self.heartbeat_interval_ms, self.max_poll_interval_ms / BEATS_IN_TIME) / 1000
 
     @property
     def names_assignors(self) -> bool:

@@ -26,7 +26,7 @@ from ..group_errors import Asked, Meaning
 from ..group_kinds import OtherKindError
 from ..machine import Machine
 from ..session import Session
-from ..settings import GroupSettings
+from ..settings import BEATS_IN_TIME, GroupSettings
 from ..steps import (
     GiveUp,
     LeaveByHeartbeat,
@@ -58,10 +58,6 @@ _NEVER: Final = float("inf")
 
 #: What a cluster says that has the protocol, and turned off: another look would say nothing else.
 _TURNED_OFF: Final = "UNSUPPORTED_VERSION"
-
-#: Heartbeats are sent so often at least in a session, and while the coordinator may wait for what
-#: is to be given up, whatever interval it gives: what is not heard of in time counts as lost.
-_BEATS_IN_SESSION: Final = 3
 
 #: What a heartbeat with one of these epochs asks for.
 _ASKED: Final = {JOINS: Asked.JOIN, LEAVES_FOR_A_TIME: Asked.LEAVE}
@@ -439,11 +435,14 @@ class ConsumerMembership(Machine[Phase, Event]):
             self._go(Event.ASSIGNED)
 
     def _take_interval(self, interval_ms: int) -> None:
-        """The coordinator says how often; where nobody tells the session, it is judged by that."""
+        """The coordinator says how often; where nobody tells the session, it is judged by that.
+
+        In a session they are sent as often, too, as while the coordinator may wait.
+        """
         if self._told_session_ms is None:
             self._session.session_ms = session_by(interval_ms)
         limits = (self.session_ms, self.settings.max_poll_interval_ms)
-        self._interval_s = min(interval_ms, min(limits) / _BEATS_IN_SESSION) / 1000
+        self._interval_s = min(interval_ms, min(limits) / BEATS_IN_TIME) / 1000
         self._session.interval_s = self._interval_s
 
     def _was_calm(self, beat: Beat, assigned: Told | None) -> bool:

@@ -166,6 +166,32 @@ async def test_who_waits_for_a_commit_is_told_that_the_consumer_was_closed() -> 
             await committing
 
 
+@pytest.mark.parametrize("refusal", [None, "REBALANCE_IN_PROGRESS", "STALE_MEMBER_EPOCH"])
+async def test_who_closes_again_waits_for_no_generation(
+    refusal: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first one was cut short, and has ended the member: nobody joins a generation any more."""
+    settings = replace(QUICK, delivery_timeout_ms=30_000)
+    async with group(TEN, settings=settings, clock=ManualClock()) as it:
+        consumer = await it.consumer().__aenter__()
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 3)
+        closing = asyncio.create_task(consumer.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert it.member.told == ["start", "close"]
+        if refusal is None:
+            it.member.identity = None
+        else:
+            it.coordinator.refused[P0] = refusal
+        with caplog.at_level(logging.WARNING):
+            await consumer.__aexit__(None, None, None)
+        assert "t[0]: what is done was not committed: " in caplog.text
+        assert "closing was cut short" in caplog.text
+
+
 async def test_closing_waits_for_what_the_user_commits() -> None:
     async with group(TEN) as it:
         async with it.consumer(**BY_HAND) as consumer:

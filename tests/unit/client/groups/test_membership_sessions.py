@@ -160,6 +160,40 @@ def test_who_reads_on_stops_when_the_broker_may_have_put_him_out_of_the_rebalanc
     assert calm_at + 59.0 < walk.its.holds_until < calm_at + 60.0
 
 
+def test_heartbeats_hear_of_a_rebalance_before_it_ends() -> None:
+    """It waits for max_poll_interval_ms; who has not joined by then is put out, and reads on."""
+    walk = Walk(max_poll_interval_ms=900).to(STABLE, T0)
+    for _ in range(5):
+        before = walk.now
+        assert walk.beaten(took=0.0) is None
+        assert walk.now == pytest.approx(before + 0.3)
+    walk.beaten("REBALANCE_IN_PROGRESS")
+    assert walk.phase is GIVING_UP
+
+
+def test_who_hears_of_nothing_stops_when_a_rebalance_may_have_ended_without_him() -> None:
+    walk = Walk(max_poll_interval_ms=3_000).to(STABLE, T0)
+    walk.beaten(took=0.0)
+    until = walk.now + 3.0 - TICK_S
+    assert walk.its.holds_until == pytest.approx(until)
+    walk.now = until + TICK_S
+    walk.its.tick(walk.now)
+    assert walk.give_up()[:2] == (frozenset({T0}), True)
+    assert walk.join().member_id == MEMBER
+
+
+def test_who_has_given_up_all_waits_for_a_rebalance_as_long_as_his_session_lives() -> None:
+    """Others may be slower than he may be himself."""
+    walk = Walk(max_poll_interval_ms=3_000).to(STABLE, T0)
+    walk.beaten("REBALANCE_IN_PROGRESS")
+    walk.give_up()
+    walk.join()
+    for _ in range(30):
+        walk.beaten("REBALANCE_IN_PROGRESS")
+        walk.its.tick(walk.now)
+    assert walk.phase is JOINING
+
+
 def test_an_answer_for_another_generation_tells_nothing() -> None:
     walk = Walk().to(STABLE, T0)
     request = walk.heartbeat()
