@@ -192,15 +192,18 @@ class Shell(ABC, Generic[M]):
         """Give up what is read, and tell the coordinator if it is to `leave`; ends the member.
 
         What is in hands is not waited for: who closes says first what is done. The coordinator
-        has `leave_timeout_ms`.
+        has `leave_timeout_ms`. Who closes again, as the first time was cut short, has it told then.
         """
-        if self._task is None or self._task.done():
+        over = self._membership.is_over or self._membership.error is not None
+        if self._task is None or (self._task.done() and over):
             return
         if self._step is not None and self._step is asyncio.current_task():
             raise ConfigurationError("a consumer cannot be closed from within its own callbacks")
         now = self._clock.monotonic()
         self._membership.part(reason, now, leaves=leave, ends=True, until=now)
         self._changed.set()
+        if self._task.done():
+            self._task = asyncio.create_task(self._run())
         await asyncio.wait([self._task])
 
     async def close(self) -> None:
@@ -248,6 +251,7 @@ class Shell(ABC, Generic[M]):
         try:
             await asyncio.gather(*lanes, return_exceptions=True)
         finally:
+            self._step = self._beat = self._look = None
             await self._coordinator.release()
 
     def _wake_at(self, moment: float) -> None:

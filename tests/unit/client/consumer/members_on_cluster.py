@@ -204,6 +204,12 @@ class Stage:
 
         asyncio.get_running_loop().set_task_factory(made)
 
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The member ids that the coordinator has."""
+        group = self.cluster._cluster.groups.find(GROUP, moment_by(self.clock))
+        return () if group is None else tuple(group.members)
+
     def client(self) -> kproto.Client:
         return kproto.Client(self.cluster.bootstrap, SETTINGS, clock=self.clock)
 

@@ -109,6 +109,7 @@ async def cancelled(row: str, beside: str, cancel: Cancel, scene: Scene) -> None
         scene.ends |= scene.ends_if_cancelled and cancel.reached
         if scene.closes_again:
             await scene.consumer.close()
+            assert len(scene.stage.members) <= len(scene.stage.others), "it has left"
         if scene.ends:
             stage = scene.stage
             stage.ledger.leaves(ME)
