@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import kproto
-from kproto import Client, GroupConsumer, NewTopic, ProducerRecord, Record
+from kproto import Client, GroupConsumer, NewTopic, ProducerRecord, Record, Stop
 from kproto.broker import Broker, BrokerSettings
 
-__all__ = ["DEAD", "SETTINGS", "TOPIC", "Orders", "orders", "read_all"]
+__all__ = ["DEAD", "SETTINGS", "TOPIC", "Orders", "orders", "read_all", "until"]
 
 TOPIC = "orders"
 DEAD = "orders.dead"
@@ -76,3 +76,14 @@ async def orders(
             )
         async with asyncio.timeout(30):
             yield it
+
+
+def until(it: Orders, count: int) -> Callable[[Record], Awaitable[None]]:
+    """A handler that notes so many records, and has the last one end it."""
+
+    async def handle(record: Record) -> None:
+        it.note(record)
+        if len(it.handled) == count:
+            raise Stop(done=True)
+
+    return handle
