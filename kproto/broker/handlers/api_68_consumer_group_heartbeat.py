@@ -8,6 +8,8 @@ What is asked for is checked before the coordinator is: INVALID_REQUEST, UNSUPPO
 broker that the consumer protocol is not enabled on answers UNSUPPORTED_VERSION. A topic that the
 member names and may not describe is TOPIC_AUTHORIZATION_FAILED; what an expression matches and may
 not be described is left out.
+
+Left out: nothing.
 """
 
 from __future__ import annotations
