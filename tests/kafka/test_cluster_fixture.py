@@ -17,7 +17,7 @@ A_BROKER = 4
 QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_three_nodes_with_racks(start_cluster: StartCluster, version: str) -> None:
     cluster = start_cluster(version, racks=("a", "b", "c"), config=QUICK)

@@ -77,6 +77,7 @@ async def test_who_is_gone_without_a_word_is_replaced_after_its_session(
         await until(lambda: others.places == all_of(topic, 4))
 
 
+@pytest.mark.exhaustive
 @of_both
 async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(
     node848: KafkaNode, kind: Kind
@@ -160,6 +161,7 @@ async def test_what_is_in_hands_for_too_long_is_lost(node848: KafkaNode, kind: K
 # Topics
 
 
+@pytest.mark.exhaustive
 @of_both
 async def test_topics_that_grow_appear_and_go(node848: KafkaNode, kind: Kind) -> None:
     async with kind.group(node848.bootstrap) as group:

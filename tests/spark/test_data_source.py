@@ -173,6 +173,7 @@ def test_what_cannot_be_read_is_one_clear_error(
         reader(spark, topics, topic_name, **filled).load().collect()
 
 
+@pytest.mark.exhaustive
 def test_an_unknown_topic_is_named(spark: Any, topics: Topics, topic_name: str) -> None:
     with pytest.raises(Exception, match=f"UNKNOWN_TOPIC_OR_PARTITION.*{topic_name}"):
         reader(spark, topics, topic_name).load().collect()

@@ -127,6 +127,7 @@ def test_an_output_is_replaced_only_when_asked(
 
 
 @pytest.mark.spark
+@pytest.mark.exhaustive
 def test_a_failed_job_leaves_nothing_and_harms_nothing(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:

@@ -211,7 +211,11 @@ def test_events_with_all_their_headers_are_the_same_records(
         ((None, b"v", None, "{topic}", 9), r"row 1 .*\(no key\): topic .* has no partition 9"),
         ((None, b"v", None, "{topic}", -1), "row 1 .*: there is no partition -1"),
         ((None, bytes(2_000_000), None, "{topic}", None), "row 1 .*not acknowledged.*TOO_LARGE"),
-        ((None, b"v", None, "not-there", None), "row 1 .*for topic 'not-there'"),
+        pytest.param(
+            (None, b"v", None, "not-there", None),
+            "row 1 .*for topic 'not-there'",
+            marks=pytest.mark.exhaustive,
+        ),
     ],
 )
 def test_a_row_that_cannot_be_written_is_named(

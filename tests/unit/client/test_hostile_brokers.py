@@ -67,17 +67,12 @@ EXPECTED = {
     "DeleteTopicsResponse",
 }
 
-#: Attacks after which the client waits for what does not come, at every response.
-LASTING = {noise, giant_frame, largest_frame, silence, lost, half_and_silence}
-
 #: Enough for a first look: a connection that ends, early or late, and what is no answer at all.
 FEW = {another_id, closed, half}
 
 
 def marks_of(attack: Attack) -> tuple[pytest.MarkDecorator, ...]:
-    if attack in LASTING:
-        return (pytest.mark.exhaustive,)
-    return () if attack in FEW else (pytest.mark.slow,)
+    return () if attack in FEW else (pytest.mark.exhaustive,)
 
 
 CASES = [pytest.param(attack, id=attack.__name__, marks=marks_of(attack)) for attack in ATTACKS]

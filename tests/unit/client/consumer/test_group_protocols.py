@@ -117,7 +117,9 @@ async def test_who_joins_in_the_first_rebalance_of_classic_members_waits_for_its
     delayed = replace(QUICK, group_initial_rebalance_delay_ms=200)
     async with (
         on_a_broker(settings=delayed) as client,
-        client.consumer("t", group="g", group_protocol="classic", max_bytes=1) as classic,
+        client.consumer(
+            "t", group="g", group_protocol="classic", heartbeat_interval_ms=10, max_bytes=1
+        ) as classic,
     ):
         described = DescribeGroupsRequest(groups=["g"])
         while not (await client.request(described)).groups[0].members:  # noqa: ASYNC110
