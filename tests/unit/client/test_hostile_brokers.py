@@ -31,11 +31,8 @@ from tests.support.hostile import (
     giant_frame,
     giant_inside,
     half,
-    half_and_silence,
     largest_frame,
-    lost,
     mutated,
-    noise,
     silence,
 )
 from tests.unit.client.scripted_broker import quick
