@@ -465,6 +465,7 @@ def test_the_page_is_whole_small_and_quick(opened: Open, plain_address: str) -> 
     assert size < MAX_PAGE_BYTES
 
 
+@pytest.mark.exhaustive
 def test_a_narrow_window_needs_no_sideways_scrolling(opened: Open) -> None:
     browser = opened()
     device = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}

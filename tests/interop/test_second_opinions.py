@@ -169,6 +169,7 @@ def answers(python: Path, peer: str, asked: list[Asked]) -> list[dict[str, Any] 
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.peers
 def test_other_implementations_agree(peers_python: Path) -> None:
     asked = list(every_instance())

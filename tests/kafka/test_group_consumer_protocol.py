@@ -76,6 +76,7 @@ async def test_a_static_member_comes_back_without_a_rebalance(node848: KafkaNode
         assert others.calls == calls
 
 
+@pytest.mark.exhaustive
 async def test_two_with_one_instance_id(node848: KafkaNode) -> None:
     """The second waits for as long as the first may be one that was killed."""
     async with Group(node848.bootstrap) as group:
@@ -87,6 +88,7 @@ async def test_two_with_one_instance_id(node848: KafkaNode) -> None:
         assert its.places == all_of(topic, 2)
 
 
+@pytest.mark.exhaustive
 async def test_a_static_member_that_was_killed_comes_back_after_its_session(
     node848: KafkaNode,
 ) -> None:
@@ -243,6 +245,7 @@ async def test_a_classic_group_is_converted_on_line_and_back(node848: KafkaNode)
         assert await group.classic_state() in ("Stable", "PreparingRebalance")
 
 
+@pytest.mark.exhaustive
 async def test_a_classic_group_that_may_not_be_converted(start_kafka: StartKafka) -> None:
     kafka = start_kafka(NEWEST, SHORT | {"group.consumer.migration.policy": "disabled"})
     async with Group(kafka.bootstrap) as group:
@@ -254,6 +257,7 @@ async def test_a_classic_group_that_may_not_be_converted(start_kafka: StartKafka
         assert its.places == all_of(topic, 2)
 
 
+@pytest.mark.exhaustive
 async def test_a_cluster_that_has_the_protocol_turned_off(start_kafka: StartKafka) -> None:
     kafka = start_kafka(NEWEST, {"group.coordinator.rebalance.protocols": "classic"})
     async with Group(kafka.bootstrap) as group:
@@ -265,6 +269,7 @@ async def test_a_cluster_that_has_the_protocol_turned_off(start_kafka: StartKafk
         assert member.kind is Kind.CLASSIC
 
 
+@pytest.mark.exhaustive
 async def test_members_keep_what_they_read_while_the_broker_restarts(
     start_kafka: StartKafka,
 ) -> None:

@@ -87,7 +87,9 @@ async def test_a_commit_of_who_is_no_member_any_more(node848: KafkaNode) -> None
             assert (await anext(aiter(consumer))).value == b"one"
 
 
-@pytest.mark.parametrize("start", ["earliest", "latest"])
+@pytest.mark.parametrize(
+    "start", ["earliest", pytest.param("latest", marks=pytest.mark.exhaustive)]
+)
 async def test_a_topic_made_anew_is_read_from_its_start(node848: KafkaNode, start: Any) -> None:
     settings = kproto.ClientSettings(metadata_max_age_ms=500, retry_backoff_max_ms=200)
     async with (
@@ -176,6 +178,7 @@ async def test_a_group_of_another_client_is_joined_and_converted(
         await until(lambda: newer.places == all_of(topic, 4))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.peers
 async def test_beside_librdkafka_by_one_protocol(node848: KafkaNode, peers_python: Path) -> None:
     """It speaks the protocol with Kafka 4 alone."""

@@ -384,6 +384,7 @@ def test_members_that_come_within_the_delay(start_kafka: StartKafka) -> None:
     assert heard[0] == heard[1]
 
 
+@pytest.mark.exhaustive
 def test_members_of_which_the_log_cannot_keep_what_they_bring(start_kafka: StartKafka) -> None:
     least = {"group.initial.rebalance.delay.ms": "0", "message.max.bytes": "2000"}
     node = start_kafka("4.4.0", least)

@@ -148,7 +148,8 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize("order", [pytest.param("key", marks=pytest.mark.exhaustive), "none"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("order", ["key", "none"])
 async def test_what_a_killed_member_had_done_behind_a_record_does_not_come_again(
     bootstrap: str, topic: str, order: Any
 ) -> None:

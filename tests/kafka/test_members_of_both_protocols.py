@@ -49,7 +49,7 @@ of_all = pytest.mark.parametrize(
     "kind",
     [
         pytest.param(EAGER, id="eager", marks=pytest.mark.exhaustive),
-        pytest.param(COOPERATIVE, id="cooperative"),
+        pytest.param(COOPERATIVE, id="cooperative", marks=pytest.mark.exhaustive),
         pytest.param(CONSUMER, id="consumer"),
     ],
 )
@@ -64,6 +64,7 @@ async def two(group: Any, topic: str, **settings: Any) -> tuple[Any, Any, Any]:
     return first, its, others
 
 
+@pytest.mark.exhaustive
 @of_both
 async def test_who_is_gone_without_a_word_is_replaced_after_its_session(
     node848: KafkaNode, kind: Kind
@@ -108,6 +109,7 @@ async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(
         assert said == ["others begin"]
 
 
+@pytest.mark.exhaustive
 @of_both
 async def test_who_is_slow_leaves_and_comes_back_when_it_asks(
     node848: KafkaNode, kind: Kind

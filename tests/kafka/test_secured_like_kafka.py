@@ -384,12 +384,16 @@ def _token_exchange(made: Any) -> ClientExchange:
     "conversation",
     [
         ways_in,
-        wrong_secrets,
         out_of_turn,
-        scram_users,
         *(
             pytest.param(each, marks=pytest.mark.exhaustive)
-            for each in (broken_tokens, sessions, delegation_tokens)
+            for each in (
+                wrong_secrets,
+                scram_users,
+                broken_tokens,
+                sessions,
+                delegation_tokens,
+            )
         ),
     ],
 )
