@@ -111,6 +111,8 @@ def _next(
         return replace(
             member, state=_UNREVOKED, previous_epoch=member.epoch, assigned=kept, revoking=revoking
         )
+    # Java's computeIfAbsent puts a key in front of those that have the same place in the map.
+    kept = {**{it: {} for it in reversed(new) if it not in kept}, **kept}
     for topic_id, comes in new.items():
         kept[topic_id] = {**kept.get(topic_id, {}), **dict.fromkeys(comes, target_epoch)}
     return replace(
