@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -104,11 +105,18 @@ def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
     except CANNOT_START as error:
         not_available(f"Kafka {release}", error)
     try:
-        with threaded_broker(SETTINGS) as embedded:
-            topics = new_topics(node.bootstrap, embedded)
-            yield Brokers(release, node.bootstrap, embedded.bootstrap, topics)
+        with beside_ours(node.bootstrap, SETTINGS, release) as both:
+            yield both
     finally:
         node.close()
+
+
+@contextmanager
+def beside_ours(bootstrap: str, settings: BrokerSettings, release: str = NEW) -> Iterator[Brokers]:
+    """A real broker, and an embedded one with the same new topics."""
+    with threaded_broker(settings) as embedded:
+        topics = new_topics(bootstrap, embedded)
+        yield Brokers(release, bootstrap, embedded.bootstrap, topics)
 
 
 def new_topics(bootstrap: str, embedded: ThreadedBroker) -> dict[str, Uuid]:
@@ -176,9 +184,7 @@ def test_members_that_come_within_the_delay_of_classic_ones(start_kafka: StartKa
     config = CONFIG | CONFIG_OF_NEW | {"group.initial.rebalance.delay.ms": str(delay_ms)}
     node = start_kafka(NEW, config)
     settings = replace(SETTINGS, group_initial_rebalance_delay_ms=delay_ms)
-    with threaded_broker(settings) as embedded:
-        topics = new_topics(node.bootstrap, embedded)
-        brokers = Brokers(NEW, node.bootstrap, embedded.bootstrap, topics)
+    with beside_ours(node.bootstrap, settings) as brokers:
         theirs, ours = said(brokers, a_first_rebalance_is_not_over)
     assert ours == theirs
 
@@ -266,9 +272,8 @@ def patient_brokers() -> Iterator[Brokers]:
             group_consumer_min_heartbeat_interval_ms=1,
             group_consumer_max_size=MAX_SIZE,
         )
-        with threaded_broker(settings) as embedded:
-            topics = new_topics(node.bootstrap, embedded)
-            yield Brokers(NEW, node.bootstrap, embedded.bootstrap, topics)
+        with beside_ours(node.bootstrap, settings) as both:
+            yield both
     finally:
         node.close()
 

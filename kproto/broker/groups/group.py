@@ -219,12 +219,13 @@ class Group(Watched):
 
     # Where a coordinator goes and comes
 
-    def turn_back(self, now: Moment) -> None:
-        """All that wait hear that the group rebalances, and stay members, of whom it takes its time
-        to find out that they are gone: nobody's session begins anew."""
-        before = self._enter(now)
+    def turn_back(self) -> None:
+        """All that wait hear that the group rebalances, and stay members.
+
+        Nobody's session begins anew by that, so one that does not come back is missed late.
+        """
         self._tell_waiting("REBALANCE_IN_PROGRESS")
-        self._notify_if_nearer(before)
+        self._notify_if_nearer(self.next_ms)
 
     def _tell_waiting(self, error: str) -> None:
         for member in self.members.values():

@@ -112,7 +112,7 @@ class Groups:
         state: ConsumerState | None = None
         written: list[CoordinatorRecord] = []
         if group is not None and group.members:
-            state, written = upgraded(group, self._consumer_limits(group_id), self._topics, now)
+            state, written = upgraded(group, self._consumer_limits(group_id), self._topics)
         elif group is not None:
             written = [group_tombstone(group_id)]
         return self._made_consumer(group_id, now, StoredGroup(None, state), written)

@@ -35,7 +35,7 @@ def replaced(kept: ConsumerState, group_id: str) -> list[CoordinatorRecord]:
 
 
 def upgraded(
-    group: Group, limits: ConsumerLimits, topics: Topics, now: Moment
+    group: Group, limits: ConsumerLimits, topics: Topics
 ) -> tuple[ConsumerState, list[CoordinatorRecord]]:
     """A group of the consumer protocol made of a classic one, and the records that say so.
 
@@ -51,7 +51,7 @@ def upgraded(
         raise _cannot(group_id, "the group does not use the consumer embedded protocol")
     if len(group.members) > limits.max_size:
         raise _cannot(group_id, "the group size exceeds the consumer group maximum size")
-    group.turn_back(now)
+    group.turn_back()
     try:
         members = [_member(group, it, topics) for it in group.members.values()]
     except DecodeError:
@@ -82,7 +82,7 @@ def _member(group: Group, member: Member, topics: Topics) -> ConsumerMember:
             "an unsupported custom assignor is in use. Please refer to the documentation or switch "
             "to a default assignor before re-attempting the upgrade",
         )
-    if group.protocol is None or group.protocol not in member.protocol_names:
+    if group.protocol not in member.protocol_names:
         raise refusal(
             "UNKNOWN_SERVER_ERROR",
             f"classic group {group.group_id} is in a rebalance: {member.member_id} does not "
