@@ -64,13 +64,18 @@ from kproto.wire.uuid import Uuid
 
 from .group_sides import PATIENCE_S, Side
 
-__all__ = ["ConsumerSide"]
+__all__ = ["ConsumerSide", "is_uuid"]
 
 #: A group, as a resource that has settings.
 _GROUP: Final = 32
 
 #: The length of a uuid as Kafka writes it.
 _GIVEN_CHARS: Final = 22
+
+
+def is_uuid(member_id: str) -> bool:
+    """Whether a coordinator of the consumer protocol made up the id."""
+    return len(member_id) == _GIVEN_CHARS
 
 
 class ConsumerSide(Side):
@@ -191,7 +196,7 @@ class ConsumerSide(Side):
 
     def name_of(self, member_id: str) -> str:
         """An id that a broker made up is another on each."""
-        return "given" if len(member_id) == _GIVEN_CHARS else super().name_of(member_id)
+        return "given" if is_uuid(member_id) else super().name_of(member_id)
 
     def _epoch(self, epoch: int) -> int:
         return epoch + self._behind if epoch > 0 else epoch

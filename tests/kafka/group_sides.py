@@ -47,6 +47,8 @@ class Side:
         #: The member id that each has been told last, and its generation.
         self.ids: dict[str, str] = {}
         self.generations: dict[str, int] = {}
+        #: All ids that were told, as they came.
+        self.given: list[str] = []
         #: Ids that each had before, and may still be members.
         self.former: dict[str, list[str]] = {}
         #: Whom the last generation of each was told to be led by, and the ids told to a leader.
@@ -264,6 +266,8 @@ class Side:
             if known not in (None, answer.member_id):
                 self.former.setdefault(who, []).append(known)
             self.ids[who] = answer.member_id
+            if answer.member_id not in self.given:
+                self.given.append(answer.member_id)
         self.generations[who] = answer.generation_id
         self.told[who] = [it.member_id for it in answer.members]
         member_id = self.name_of(answer.member_id)

@@ -8,7 +8,7 @@ which is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 __all__ = ["bucket", "copied_size", "grown_size", "in_java_order", "in_timeline_order", "uuid_hash"]
@@ -54,13 +54,26 @@ def in_java_order(keys: Iterable[K], hash_of: Callable[[K], int], size: int) -> 
     return sorted(keys, key=lambda key: bucket(hash_of(key), size))
 
 
-def in_timeline_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
-    """The keys as Kafka's TimelineHashMap gives them, which grows from two slots on."""
-    slots = _SLOTS
-    while len(keys) > slots * _FULL:
-        slots *= 2
-    shift = _LONG_BITS + 1 - slots.bit_length()
-    return sorted(keys, key=lambda key: (hash_of(key) * _FIBONACCI & _LONG) >> shift)
+def in_timeline_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+    """The keys, put in one after the other, as Kafka's TimelineHashMap gives them.
+
+    It grows where three quarters of its keys are more than its slots, and gives what came last into
+    a slot first.
+    """
+    slots: list[list[K]] = [[] for _ in range(_SLOTS)]
+
+    def put(key: K) -> None:
+        shift = _LONG_BITS + 1 - len(slots).bit_length()
+        slots[(hash_of(key) * _FIBONACCI & _LONG) >> shift].append(key)
+
+    for count, key in enumerate(keys, 1):
+        if count * _FULL > len(slots):
+            former = [it for slot in slots for it in slot]
+            slots = [[] for _ in range(2 * len(slots))]
+            for it in former:
+                put(it)
+        put(key)
+    return [it for slot in slots for it in reversed(slot)]
 
 
 def uuid_hash(value: bytes) -> int:

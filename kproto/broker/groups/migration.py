@@ -12,6 +12,7 @@ from collections.abc import Collection
 
 from ...stored.coordinator import CoordinatorRecord
 from ...wire.errors import BrokerResponseError, DecodeError
+from ..coordinators import java_hash
 from ..refusal import refusal
 from ..topics import Topics
 from .consumer import ConsumerLimits, records
@@ -20,6 +21,7 @@ from .consumer.members import ClassicPart, ConsumerMember, without_epochs
 from .consumer.state import NEVER, ConsumerState, metadata_hash
 from .group import Group
 from .group_metadata import GroupMetadata, MemberMetadata
+from .java_order import grown_size, in_java_order, in_timeline_order
 from .members import Member, ProtocolsOf
 from .moment import Moment
 from .stored import group_tombstone
@@ -52,8 +54,11 @@ def upgraded(
     if len(group.members) > limits.max_size:
         raise _cannot(group_id, "the group size exceeds the consumer group maximum size")
     group.turn_back()
+    ids = in_java_order(group.members, java_hash, grown_size(len(group.members)))
     try:
-        members = [_member(group, it, topics) for it in group.members.values()]
+        members = [
+            _member(group, group.members[it], topics) for it in in_timeline_order(ids, java_hash)
+        ]
     except DecodeError:
         raise _cannot(group_id, "the embedded consumer protocol is malformed") from None
     state = ConsumerState()

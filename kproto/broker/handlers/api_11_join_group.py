@@ -83,7 +83,7 @@ def join_group(context: Context, request: JoinGroupRequest, version: int) -> Dec
     if isinstance(group, ConsumerGroup):
         if not group.members:  # who has an id has it of a group that was
             return written(JoinAnswer(request.member_id, "UNKNOWN_MEMBER_ID"))
-        return written(classic.join(group, joining, str(Uuid.random()), now))
+        return written(classic.join(group, joining, _new_id_of_consumer_group(), now))
     awaited = group.join(joining, new_id, now)
     return answered(context, group, awaited, written)
 
@@ -122,6 +122,10 @@ def _new_id(context: Context, request: JoinGroupRequest) -> str:
     if start is None:
         start = "null" if context.client_id is None else context.client_id  # as Java writes it
     return f"{start}-{uuid4()}"
+
+
+def _new_id_of_consumer_group() -> str:
+    return str(Uuid.random())
 
 
 def _response(answer: JoinAnswer, version: int) -> JoinGroupResponse:

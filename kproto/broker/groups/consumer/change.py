@@ -16,7 +16,7 @@ from ....stored.coordinator import CoordinatorRecord
 from ....wire.uuid import Uuid
 from ...coordinators import java_hash
 from ...topics import Topics
-from ..java_order import copied_size, grown_size, in_java_order
+from ..java_order import copied_size, grown_size, in_java_order, in_timeline_order
 from ..moment import Moment
 from . import records
 from .assignors import GroupSpec, MemberSpec, assign
@@ -174,8 +174,7 @@ class Change:
         if interval_ms and state.target_ms and elapsed_ms < interval_ms:
             return
         found = assign(self._assignor, self._spec())
-        members = in_java_order(state.members, java_hash, grown_size(len(state.members)))
-        for member_id in members:
+        for member_id in in_java_order(self._members, java_hash, grown_size(len(state.members))):
             target = {it: frozenset(its) for it, its in found.get(member_id, {}).items()}
             if state.targets.get(member_id) != target:
                 self.write(records.target_assignment(self._group_id, member_id, target))
@@ -199,13 +198,22 @@ class Change:
             votes = {wanted: 1, **votes}
         return max(votes, key=votes.__getitem__, default=self._limits.assignors[0])
 
+    @property
+    def _members(self) -> list[str]:
+        """The ids in the order in which Kafka puts them into a map: who is new comes last."""
+        former = in_timeline_order(self.before.members, java_hash)
+        members = self.state.members
+        return [it for it in dict.fromkeys((*former, *members)) if it in members]
+
     def _spec(self) -> GroupSpec:
         state = self.state
         members = {
             member_id: MemberSpec(
-                self.subscribed(member), member.instance_id, state.target_of(member_id)
+                self.subscribed(state.members[member_id]),
+                state.members[member_id].instance_id,
+                state.target_of(member_id),
             )
-            for member_id, member in state.members.items()
+            for member_id in self._members
         }
         wanted = frozenset[Uuid]().union(*(it.topics for it in members.values()))
         partitions = {it: len(self._topics.with_id(it).partitions) for it in wanted}
