@@ -42,15 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--batch", action="store_true", help="publish everything first, then run the job once"
     )
     options = parser.parse_args(arguments)
-    try:
-        with ending_signals_interrupt():
+    with ending_signals_interrupt():
+        try:
             checks = run(options.output, options.flights, batch=options.batch)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except KprotoError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return INTERRUPTED
+        except KprotoError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
     wrong = [check for check in checks if check.expected != check.found]
     if wrong:
         print(f"error: {len(wrong)} counts are wrong", file=sys.stderr)

@@ -9,6 +9,7 @@ import asyncio
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final, Self
@@ -117,11 +118,8 @@ class Publisher:
         self.over = Event()
         self.published = 0
         self._stage = stage
-        self._work = publish(bootstrap, topic, records, stage, held)
-        self._loop = asyncio.new_event_loop()
-        self._task = self._loop.create_task(self._work)
+        self._publish = partial(publish, bootstrap, topic, records, stage, held)
         self._fault: BaseException | None = None
-        self._thread = Thread(target=self._run, name="publisher")
 
     def _run(self) -> None:
         try:
@@ -136,6 +134,9 @@ class Publisher:
             self.over.set()
 
     def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._task = self._loop.create_task(self._publish())
+        self._thread = Thread(target=self._run, name="publisher")
         self._thread.start()
         return self
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..job import JobSettings, RunResult, run
-from ..job.interrupts import run_in_own_thread
+from ..job.interrupts import entered, run_in_own_thread
 from ..job.live_line import LiveLine
 from ..job.output_files import OutputFiles
 from ..job.running import undone_after_failure
@@ -62,9 +62,9 @@ def go(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
     topic = f"kproto-demo-{uuid.uuid4().hex[:12]}"
     parquet = str(output.absolute() / "events")
     with ExitStack() as closing:
-        bootstrap = os.environ.get("KPROTO_BOOTSTRAP") or closing.enter_context(embedded_broker())
+        bootstrap = os.environ.get("KPROTO_BOOTSTRAP") or entered(closing, embedded_broker())
         print(f"broker {bootstrap}, topic {topic}")
-        closing.enter_context(topic_removed(bootstrap, topic))
+        entered(closing, topic_removed(bootstrap, topic))
         run_in_own_thread(create(bootstrap, topic))
         source = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
         way = _batch if batch else _stream
@@ -126,14 +126,15 @@ def _stream(
     stage = Stage("publish", expected.records, out=io.StringIO())
     # The last third is published when the first increment is there, so that there is a warm one.
     warm = threading.Event()
-    publisher = closing.enter_context(
+    publisher = entered(
+        closing,
         Publisher(
             source["kafka.bootstrap.servers"],
             source["subscribe"],
             flight_records(flights),
             stage,
             (expected.records * 2 // 3, warm),
-        )
+        ),
     )
     began = time.monotonic()
     spark = closing.enter_context(spark_session("kproto-demo", _SPARK))

@@ -58,19 +58,19 @@ _RUN: Final = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
     options = _parser().parse_args(arguments)
-    try:
-        with ending_signals_interrupt():
+    with ending_signals_interrupt():
+        try:
             settings = settings_from(options)
             if options.command == "check":
                 print(f"{options.file or 'settings'}: right; mode {settings.mode}")
                 return 0
             return _run(settings)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except KprotoError as error:
-        print(f"kproto-pipeline: error: {error}", file=sys.stderr)
-        return 1
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return INTERRUPTED
+        except KprotoError as error:
+            print(f"kproto-pipeline: error: {error}", file=sys.stderr)
+            return 1
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,7 +1,7 @@
 """Being interrupted: Ctrl-C, and the signals by which a terminal or a service ends a program.
 
-Each is a KeyboardInterrupt in the main thread. Owns when it may come. Knows nothing of what is
-interrupted.
+The first is a KeyboardInterrupt in the main thread; those behind it, while a program ends by it,
+do nothing. Owns when it may come. Knows nothing of what is interrupted.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from contextlib import AbstractContextManager, ExitStack
+    from types import FrameType
 
 __all__ = [
     "INTERRUPTED",
     "ending_signals_interrupt",
+    "entered",
     "in_own_thread",
     "run_in_own_thread",
     "uninterrupted",
@@ -35,17 +38,38 @@ _LOOK_S: Final = 0.1
 _ENDING: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
+class _First:
+    """A handler of signals: raises KeyboardInterrupt for the first that comes."""
+
+    def __init__(self) -> None:
+        self.came = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if not self.came:
+            self.came = True
+            raise KeyboardInterrupt
+
+
 @contextmanager
 def ending_signals_interrupt() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP interrupt as Ctrl-C does, unless they are ignored."""
-    ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    """Let SIGTERM and SIGHUP interrupt as Ctrl-C does, unless they are ignored; once.
+
+    What comes behind the first does nothing: whatever is tidied up then comes to its end.
+    """
+    handler = _First()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDING)}
+    ours = [
+        number
+        for number, was in before.items()
+        if was in (signal.SIG_DFL, signal.default_int_handler)
+    ]
     for number in ours:
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, handler)
     try:
         yield
     finally:
         for number in ours:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, before[number])
 
 
 @contextmanager
@@ -55,20 +79,27 @@ def uninterrupted() -> Iterator[Sequence[int]]:
     Gives the signals that came so far.
     """
     came: list[int] = []
-    numbers = [
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDING)}
+    ours = [
         number
-        for number in (signal.SIGINT, *_ENDING)
-        if signal.getsignal(number) is signal.default_int_handler
+        for number, was in before.items()
+        if was is signal.default_int_handler or isinstance(was, _First)
     ]
-    for number in numbers:
+    for number in ours:
         signal.signal(number, lambda number, frame: came.append(number))
     try:
         yield came
     finally:
-        for number in numbers:
-            signal.signal(number, signal.default_int_handler)
-    if came:
-        raise KeyboardInterrupt
+        for number in ours:
+            signal.signal(number, before[number])
+    for number in came[:1]:
+        signal.raise_signal(number)
+
+
+def entered(closing: ExitStack, context: AbstractContextManager[T]) -> T:
+    """What is begun, which `closing` is sure to end: no interrupt comes between."""
+    with uninterrupted():
+        return closing.enter_context(context)
 
 
 def in_own_thread(work: Callable[[], T], give_up: Callable[[], object]) -> T:

@@ -7,11 +7,13 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from kproto_pipeline.demo.publishing import embedded_broker, topic_removed
 from kproto_pipeline.job.interrupts import (
     ending_signals_interrupt,
+    entered,
     run_in_own_thread,
     uninterrupted,
 )
@@ -71,6 +73,45 @@ def test_ending_signals_interrupt(number: signal.Signals) -> None:
             signal.raise_signal(number)
     finally:
         signal.signal(number, before)
+
+
+def test_what_comes_behind_the_first_does_nothing() -> None:
+    """Also in the midst of what is tidied up, and where the first one waited for its turn."""
+    tidied = []
+
+    def work() -> None:
+        try:
+            with uninterrupted():
+                signal.raise_signal(signal.SIGINT)
+        finally:
+            signal.raise_signal(signal.SIGINT)
+            with uninterrupted():
+                signal.raise_signal(signal.SIGTERM)
+            tidied.append(True)
+
+    with ending_signals_interrupt():
+        with pytest.raises(KeyboardInterrupt):
+            work()
+        signal.raise_signal(signal.SIGINT)
+    assert tidied == [True]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_what_is_begun_is_ended() -> None:
+    told = []
+
+    @contextmanager
+    def begun() -> Iterator[None]:
+        signal.raise_signal(signal.SIGINT)
+        try:
+            yield
+        finally:
+            told.append("ended")
+
+    with pytest.raises(KeyboardInterrupt), ExitStack() as closing:
+        entered(closing, begun())
+    assert told == ["ended"]
 
 
 def topics_of(bootstrap: str) -> list[str]:
