@@ -415,3 +415,33 @@ async def test_retry_topics_want_a_subscription_that_reads_them() -> None:
 
                 with pytest.raises(ConfigurationError, match=why):
                     await consumer.run(handle, retry_topics=NAMES)
+
+
+@pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
+async def test_nothing_is_handled_between_unsubscribing_and_subscribing(
+    group_protocol: Any,
+) -> None:
+    async with (
+        orders(9, topics=["later.0ms"]) as it,
+        it.consumer(group_protocol=group_protocol) as consumer,
+    ):
+        tried: list[tuple[str, int]] = []
+
+        async def handle(record: Record) -> None:
+            tried.append((record.topic, record.offset))
+            if tried[-1] in [(TOPIC, 1), (TOPIC, 6)]:
+                raise ValueError
+            if tried[-1] == (TOPIC, 3):
+                consumer.unsubscribe()
+            if len(tried) == 11:
+                raise Stop(done=True)
+
+        running = asyncio.create_task(consumer.run(handle, retry_topics=["later.0ms"]))
+        while (TOPIC, 3) not in tried or consumer.assignment:
+            await it.committed(0)
+        before = [offset for topic, offset in tried if topic == TOPIC]
+        assert await it.committed(0) == [len(before)]
+        consumer.subscribe(TOPIC)
+        assert await running == RunSummary(9, put_off=2)
+        assert [offset for topic, offset in tried if topic == TOPIC] == list(range(9))
+        assert sorted(it for it in tried if it[0] != TOPIC) == [("later.0ms", 0), ("later.0ms", 1)]
