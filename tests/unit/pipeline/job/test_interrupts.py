@@ -148,11 +148,11 @@ def test_a_topic_goes_however_the_way_ends(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_topic_that_stays_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{unused.getsockname()[1]}"
-    with pytest.raises(KeyboardInterrupt), topic_removed(address, "t"):
-        raise KeyboardInterrupt
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and it never listens
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(KeyboardInterrupt), topic_removed(address, "t"):
+            raise KeyboardInterrupt
     assert capsys.readouterr().err.startswith("topic t was not deleted: ")
 
 
