@@ -215,7 +215,8 @@ def test_a_crash_is_made_small_where_the_broker_is_started_again(
 
     monkeypatch.setattr("kproto.fuzz.broker.connected", connected)
     settings = replace(PATIENT, back_s=60, shrink_waits=40, check_every=5)
-    with running(Restarted("none")) as broker:
+    broker = Restarted("none")
+    with running(broker):
         result = fuzz_broker(broker.address, settings=settings, kinds=("sound", "unknown"))
     (finding,) = (it for it in result.findings if it.fault == "crashed")
     (frame,) = finding.frames
