@@ -17,7 +17,7 @@ import pytest
 
 from kproto.clock import Clock
 
-__all__ = ["LONGEST_S", "steady_time"]
+__all__ = ["LONGEST_S", "hold_up", "steady_time"]
 
 #: What counts of the time between two looks of a loop at its clock, at most.
 LONGEST_S: Final = 0.02
@@ -38,6 +38,14 @@ def steady_time(monkeypatch: pytest.MonkeyPatch) -> None:
         return whole(self, _TICK_S if timeout is None else min(timeout, _TICK_S))
 
     monkeypatch.setattr(selector, "select", ticking)
+
+
+def hold_up(seconds: float) -> None:
+    """Hold up the running loop until so long has passed by its own time."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while loop.time() < end:
+        time.sleep(_TICK_S)
 
 
 class _SteadyTime:

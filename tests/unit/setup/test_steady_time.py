@@ -8,7 +8,7 @@ import time
 import pytest
 
 from kproto.clock import SYSTEM_CLOCK
-from tests.support.steady_time import LONGEST_S
+from tests.support.steady_time import LONGEST_S, hold_up
 
 pytestmark = pytest.mark.usefixtures("steady_time")
 
@@ -38,6 +38,12 @@ async def test_a_wait_lasts_as_long_as_ever() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(LONGEST_S):
             await asyncio.Event().wait()
+
+
+async def test_a_loop_can_be_held_up_by_its_own_time() -> None:
+    begun = asyncio.get_running_loop().time()
+    hold_up(5 * LONGEST_S)
+    assert asyncio.get_running_loop().time() - begun >= 5 * LONGEST_S
 
 
 async def test_the_clock_of_client_and_broker_goes_by_the_loop() -> None:
