@@ -19,8 +19,8 @@ from kproto.client.observing.hooks import Hooks
 from kproto.messages import FetchRequest
 from kproto.records import Record
 from kproto.testing.clock import ManualClock
-from tests.unit.client.consumer.grouped import FAR, QUICK, Group, group
 from tests.support.steady_time import hold_up
+from tests.unit.client.consumer.grouped import FAR, QUICK, Group, group
 from tests.unit.client.scripted_log import batch
 
 TEN = [b"%d" % at for at in range(10)]
