@@ -27,6 +27,7 @@ pytest_plugins = [
     "tests.support.browser",
     "tests.support.brokers",
     "tests.support.peers",
+    "tests.support.steady_time",
 ]
 
 # No deadline: a shared machine pauses at any time, and no test judges speed. CI draws the same

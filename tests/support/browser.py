@@ -27,6 +27,9 @@ ARGUMENTS = (
     "--force-device-scale-factor=1",
 )
 
+#: Some scripts read thousands of cases, for seconds; a busy machine may take ten times as long.
+SCRIPT_S = 300
+
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[webdriver.Chrome]:
@@ -42,6 +45,7 @@ def chromium() -> Iterator[webdriver.Chrome]:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    started.set_script_timeout(SCRIPT_S)
     try:
         yield started
     finally:

@@ -18,6 +18,7 @@ from kproto.broker import Broker
 from kproto.messages import MetadataRequest
 from kproto.protocol.connection import ClientConnection
 from tests.support.environment import ROOT
+from tools.setup.ports import free_ports
 
 PROXIES = ("proxy.py", "rewriting_proxy.py")
 TIMEOUT_S = 30
@@ -35,11 +36,6 @@ socket.socket.accept = interrupted
 """
 
 proxies = pytest.mark.parametrize("name", PROXIES)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @asynccontextmanager
@@ -107,7 +103,7 @@ async def test_wrong_arguments_are_told(name: str, arguments: list[str], words: 
 
 @proxies
 async def test_a_dead_target_is_told_at_once_and_later(name: str) -> None:
-    dead, port = free_port(), free_port()
+    dead, port = free_ports(2)
     async with example(name, f"127.0.0.1:{port}", f"127.0.0.1:{dead}") as process:
         _, told = await process.communicate()
     assert process.returncode == 1
@@ -130,7 +126,7 @@ async def test_a_dead_target_is_told_at_once_and_later(name: str) -> None:
 
 @proxies
 async def test_an_interrupted_proxy_ends_quietly(name: str) -> None:
-    port = free_port()
+    (port,) = free_ports(1)
     async with (
         Broker() as broker,
         example(name, f"127.0.0.1:{port}", broker.bootstrap) as process,
@@ -147,7 +143,7 @@ async def test_an_interrupted_proxy_ends_quietly(name: str) -> None:
 @proxies
 async def test_nothing_is_lost_when_it_is_interrupted_while_clients_come(name: str) -> None:
     """The interrupt comes when some of them are accepted, and nobody is served yet."""
-    port = free_port()
+    (port,) = free_ports(1)
     text = (ROOT / "examples" / name).read_text(encoding="utf-8")
     async with (
         Broker() as broker,
@@ -169,7 +165,7 @@ async def test_nothing_is_lost_when_it_is_interrupted_while_clients_come(name: s
 
 @proxies
 async def test_a_client_that_goes_is_not_worth_a_word(name: str) -> None:
-    port = free_port()
+    (port,) = free_ports(1)
     _, asked = ClientConnection().send(MetadataRequest(), 9)
     async with (
         Broker() as broker,
@@ -207,7 +203,7 @@ async def test_the_interrupted_first_program_ends_quietly() -> None:
 
 async def test_a_client_stays_on_the_rewriting_proxy() -> None:
     """The broker advertises itself; whatever names it names the proxy behind it."""
-    port = free_port()
+    (port,) = free_ports(1)
     async with (
         Broker() as broker,
         example("rewriting_proxy.py", f"127.0.0.1:{port}", broker.bootstrap),

@@ -4,8 +4,9 @@ import sys
 
 if __name__ == "__main__":
     try:
+        from ..job.interrupts import as_process
         from .program import main
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(130)
-    sys.exit(main())
+    as_process(main)

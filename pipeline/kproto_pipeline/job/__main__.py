@@ -1,8 +1,6 @@
 """`python -m kproto_pipeline.job`: the command `kproto-pipeline`."""
 
-import sys
-
-from .command import main
+from .command import process
 
 if __name__ == "__main__":
-    sys.exit(main())
+    process()

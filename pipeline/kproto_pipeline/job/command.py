@@ -12,19 +12,19 @@ import sys
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from kproto.version import __version__
 from kproto.wire.errors import ConfigurationError, KprotoError
 
-from .interrupts import INTERRUPTED, ending_signals_interrupt
+from .interrupts import INTERRUPTED, as_process, ending_signals_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .settings import JobSettings
 
-__all__ = ["main", "settings_from"]
+__all__ = ["main", "process", "settings_from"]
 
 _NEEDED: Final = ("pyspark", "pyarrow", "numpy")
 
@@ -53,6 +53,11 @@ _RUN: Final = (
     "Take topics of CloudEvents to a lake. once: everything, into a new output; incremental: on "
     "from where the last run ended; stream: until it is stopped. What was killed is run again."
 )
+
+
+def process() -> NoReturn:
+    """Be the command, and end with its exit code."""
+    as_process(main)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

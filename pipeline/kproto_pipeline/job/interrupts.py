@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INTERRUPTED",
+    "as_process",
     "ending_signals_interrupt",
     "entered",
     "in_own_thread",
@@ -56,20 +58,38 @@ def ending_signals_interrupt() -> Iterator[None]:
 
     What comes behind the first does nothing: whatever is tidied up then comes to its end.
     """
+    with _first_interrupts():
+        yield
+
+
+def as_process(main: Callable[[], int]) -> NoReturn:
+    """Run `main` as what this process is for, and end the process with the exit code it returns.
+
+    What comes behind an interrupt does nothing then, up to the last moment of the process.
+    """
+    with _first_interrupts() as behind:
+        code = main()
+        if code == INTERRUPTED:
+            behind.update(dict.fromkeys(behind, signal.SIG_IGN))
+    sys.exit(code)
+
+
+@contextmanager
+def _first_interrupts() -> Iterator[dict[int, Any]]:
+    """Gives the handlers of signals that will be there again at the end."""
     handler = _First()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDING)}
-    ours = [
-        number
-        for number, was in before.items()
-        if was in (signal.SIG_DFL, signal.default_int_handler)
-    ]
-    for number in ours:
+    before: dict[int, Any] = {
+        number: was
+        for number in (signal.SIGINT, *_ENDING)
+        if (was := signal.getsignal(number)) in (signal.SIG_DFL, signal.default_int_handler)
+    }
+    for number in before:
         signal.signal(number, handler)
     try:
-        yield
+        yield before
     finally:
-        for number in ours:
-            signal.signal(number, before[number])
+        for number, was in before.items():
+            signal.signal(number, was)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from tests.unit.broker.raw_requests import fetch_request, produce_request, watch
 async def stalls(broker: Broker) -> None:
     """Wait until a client of the broker takes no more: the sockets' buffers are full."""
     waited = 0
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while waited < 20:  # what the kernel still takes may come in between
             await asyncio.sleep(0.002)
             writable = all(session._writable.is_set() for session in broker._node._sessions)

@@ -18,6 +18,7 @@ from kproto import (
 )
 from kproto.broker import Broker, BrokerSettings
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
+from tools.setup.ports import free_ports
 
 
 async def test_from_nothing_to_a_record_read_back() -> None:
@@ -163,8 +164,7 @@ async def test_ipv6_and_an_advertised_host() -> None:
 
 async def test_an_advertised_port() -> None:
     """As behind a proxy, or where a port is forwarded: clients are told that of the front."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        front = free.getsockname()[1]
+    (front,) = free_ports(1)
     async with Broker(BrokerSettings(advertised_port=front)) as broker:
         host, _, port = broker.listens_at.partition(":")
         assert broker.bootstrap == f"127.0.0.1:{front}" != broker.listens_at

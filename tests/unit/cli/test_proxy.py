@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -82,22 +81,18 @@ def test_it_ends_when_nobody_reads_what_it_prints() -> None:
 
 
 def test_a_log_that_no_longer_fits_is_told_and_the_proxy_goes_on(tmp_path: Path) -> None:
-    with threaded_broker() as broker, socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-        free.close()
-        listen = f"127.0.0.1:{port}"
-        limited = ("/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh")
-        with (
-            (tmp_path / "log").open("wb") as log,
-            started(
-                "proxy", listen, broker.bootstrap, options=(), before=limited, stdout=log
-            ) as process,
-        ):
-            with opened(listen) as connection:
-                for _ in range(20):
-                    connection.exchange(MetadataRequest(topics=[]), 12)
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=TIMEOUT_S)
+    limited = ("/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh")
+    arguments = ("proxy", "127.0.0.1:0")
+    with (
+        threaded_broker() as broker,
+        (tmp_path / "log").open("wb") as log,
+        started(*arguments, broker.bootstrap, options=(), before=limited, stdout=log) as process,
+    ):
+        with RawConnection(told_address(tmp_path / "log")) as connection:
+            for _ in range(20):
+                connection.exchange(MetadataRequest(topics=[]), 12)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
     assert complaints(err) == ["kproto: the log ends: File too large; the proxy goes on"]
 
@@ -146,16 +141,13 @@ def test_a_log_that_nobody_reads_ends_all_the_same() -> None:
         log.close()
 
 
-def opened(address: str) -> RawConnection:
-    """A connection to a proxy that is about to listen."""
+def told_address(log: Path) -> str:
+    """Where a proxy listens, which its log begins with as soon as it does."""
     end = time.monotonic() + TIMEOUT_S
-    while True:
-        try:
-            return RawConnection(address)
-        except OSError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.05)
+    while not (lines := log.read_text().splitlines(keepends=True)) or not lines[0].endswith("\n"):
+        assert time.monotonic() < end, "the proxy does not say where it listens"
+        time.sleep(0.01)
+    return lines[0].split()[-1]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""No test of the client waits for ever or leaves a task behind."""
+"""No test of the client waits for ever, leaves a task behind or fails as its machine paused."""
 
 from __future__ import annotations
 
@@ -17,3 +17,8 @@ LONGEST_S = 20.0
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Limit the tests of this folder."""
     limit_async_tests([item for item in items if item.path.is_relative_to(HERE)], LONGEST_S)
+
+
+@pytest.fixture(autouse=True)
+def _steady(steady_time: None) -> None:
+    """No pause of the machine uses up the time that a test, or its client, gives."""

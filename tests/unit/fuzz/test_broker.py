@@ -7,16 +7,17 @@ import json
 import socket
 import struct
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import pytest
 
 from kproto.broker import Broker, BrokerSettings
 from kproto.cli import main
+from kproto.fuzz import broker_connection
 from kproto.fuzz.broker import (
     BrokerFinding,
     BrokerFuzzSettings,
@@ -30,8 +31,12 @@ from kproto.messages.api_versions_response import ApiVersion
 from kproto.wire.errors import BrokerConnectionError, ConfigurationError
 
 QUICK = BrokerFuzzSettings(
-    frames=200, rate=1000, quiet_s=0.1, alive_s=0.5, time_s=20, back_s=0.2, shrink_attempts=60
+    frames=200, rate=1000, quiet_s=0.1, alive_s=60, time_s=600, back_s=0.2, shrink_attempts=60
 )
+#: At a broker that answers or closes at once, and so is waited for only where the machine pauses.
+PATIENT = replace(QUICK, quiet_s=60)
+#: At one that never answers.
+IMPATIENT = replace(QUICK, alive_s=0.5)
 VERSIONS = {3: range(10), 18: range(4)}
 
 
@@ -67,7 +72,7 @@ class Bad:
                 continue
             except OSError:
                 return
-            connection.settimeout(0.2)
+            connection.settimeout(60)
             try:
                 data = connection.recv(65536)
             except OSError:
@@ -96,11 +101,11 @@ class Bad:
             connection.sendall(b"\xff\xff\xff\xff")
         elif self.fault in ("crashed", "hung"):
             self.ill = True
-        connection.close()
-        if self.ill and self.fault == "crashed":
+        crashed = self.ill and self.fault == "crashed"
+        if crashed:
             self.listener.close()
-            return False
-        return True
+        connection.close()
+        return not crashed
 
 
 @contextmanager
@@ -121,7 +126,8 @@ def bad(fault: str) -> AbstractContextManager[Bad]:
 
 
 def fuzzed(broker: Bad, kinds: tuple[str, ...] = ("sound",)) -> BrokerResult:
-    return fuzz_broker(broker.address, settings=QUICK, kinds=kinds)
+    settings = IMPATIENT if broker.fault == "hung" else PATIENT
+    return fuzz_broker(broker.address, settings=settings, kinds=kinds)
 
 
 @pytest.mark.parametrize("fault", ["crashed", "hung", "malformed", "closed"])
@@ -149,7 +155,7 @@ def test_a_size_that_makes_no_sense_is_told() -> None:
 def test_an_example_can_be_sent_again() -> None:
     with bad("malformed") as broker:
         finding = fuzzed(broker).to_json()["findings"][0]
-        said = replay_frames(broker.address, finding["example"], settings=QUICK)
+        said = replay_frames(broker.address, finding["example"], settings=PATIENT)
     assert said[0].startswith("malformed")
     assert said[-1] == "it lives"
 
@@ -157,7 +163,7 @@ def test_an_example_can_be_sent_again() -> None:
 @pytest.mark.parametrize("fault", ["malformed", "closed"])
 def test_an_example_is_small_and_shows_the_same(fault: str) -> None:
     with bad(fault) as broker:
-        large = fuzz_broker(broker.address, settings=QUICK, kinds=("sound",), shrink=False)
+        large = fuzz_broker(broker.address, settings=PATIENT, kinds=("sound",), shrink=False)
         small = fuzzed(broker)
         assert small.findings
         for before, after in zip(large.findings, small.findings, strict=True):
@@ -168,7 +174,7 @@ def test_an_example_is_small_and_shows_the_same(fault: str) -> None:
             )
             (frame,) = after.frames
             assert len(frame.data) <= min(30, len(before.frames[0].data))
-            said = replay_frames(broker.address, after_json(after), settings=QUICK)
+            said = replay_frames(broker.address, after_json(after), settings=PATIENT)
             assert said == [f"{after.fault}: {after.cause}", "it lives"]
 
 
@@ -178,28 +184,39 @@ def after_json(finding: BrokerFinding) -> object:
 
 
 class Restarted(Bad):
-    """A broker that ends at a frame with an api key beyond 99, and is started again."""
+    """A broker that ends at a frame with an api key beyond 99, and is started again when missed."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(fault)
+        self.missed = threading.Event()
 
     def answer(self, connection: socket.socket, data: bytes) -> bool:
         if len(data) >= 6 and struct.unpack_from(">h", data, 4)[0] > 99:
-            connection.close()
             address = self.listener.getsockname()
+            self.missed.clear()
             self.listener.close()
-            self.listener = _listening_again(address)
+            connection.close()
+            self.missed.wait(60)
+            self.listener = socket.create_server(address)
+            self.listener.settimeout(0.1)
             return True
         return super().answer(connection, data)
 
 
-def _listening_again(address: tuple[str, int]) -> socket.socket:
-    time.sleep(0.15)  # so long nobody listens
-    listener = socket.create_server(address)
-    listener.settimeout(0.1)
-    return listener
+def test_a_crash_is_made_small_where_the_broker_is_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def connected(*given: Any, **named: Any) -> socket.socket:
+        try:
+            return broker_connection.connected(*given, **named)
+        except ConnectionRefusedError:
+            broker.missed.set()
+            raise
 
-
-def test_a_crash_is_made_small_where_the_broker_is_started_again() -> None:
-    settings = replace(QUICK, back_s=2.0, shrink_waits=40, check_every=5)
-    with running(Restarted("none")) as broker:
+    monkeypatch.setattr("kproto.fuzz.broker.connected", connected)
+    settings = replace(PATIENT, back_s=60, shrink_waits=40, check_every=5)
+    broker = Restarted("none")
+    with running(broker):
         result = fuzz_broker(broker.address, settings=settings, kinds=("sound", "unknown"))
     (finding,) = (it for it in result.findings if it.fault == "crashed")
     (frame,) = finding.frames
@@ -218,13 +235,13 @@ def test_what_takes_the_broker_away_while_another_is_made_small_is_found() -> No
             head = struct.unpack_from(">ihhi", data) if len(data) >= 12 else (0, 0, 0, 0)
             if head[1] != 3:
                 return super().answer(connection, data)
-            connection.close()
             self.seen += 1
             if self.seen > 1:
                 self.listener.close()
+            connection.close()
             return self.seen < 2
 
-    settings = replace(QUICK, frames=1)
+    settings = replace(PATIENT, frames=1)
     with running(Fragile("none")) as broker:
         result = fuzz_broker(broker.address, settings=settings, kinds=("sound",), seed=1)
     assert [it.fault for it in result.findings] == ["closed", "crashed"]

@@ -87,12 +87,14 @@ def test_whatever_a_command_says_can_be_reported(
 
 
 def test_an_error_shows_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    few = ["--judge", "kproto", "--messages", "MetadataRequest", "--timeout", "0.1"]
+    few = ["--judge", "kproto", "--messages", "MetadataRequest"]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(run_fuzz, "FuzzSettings", partial(FuzzSettings, start_timeout_s=0.2))
+        patched.setattr(
+            run_fuzz, "FuzzSettings", partial(FuzzSettings, max_garbage=3, max_silent_starts=1)
+        )
         assert main(["fuzz", "--command", f"{WRONG} 'odd chatter'", *few]) == 1
     said = capsys.readouterr().err
-    assert r"it wrote a line that is no JSON: \x1b[2J" in said
+    assert r"it wrote 4 lines such as a line that is no JSON: \x1b[2J" in said
 
 
 def test_ctrl_c_leaves_the_report_of_what_was_found(

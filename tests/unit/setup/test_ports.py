@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tools.setup.ports import LOOPBACK, free_ports
+from tools.setup.ports import LOOPBACK, free_ports, ports_to_choose
 
 
 def test_ports_are_different_and_can_be_listened_on() -> None:
@@ -25,3 +25,11 @@ def test_a_named_port_comes_first_and_is_checked() -> None:
         taken.listen()
         with pytest.raises(OSError, match="in use"):
             free_ports(2, first=taken.getsockname()[1])
+
+
+def test_none_is_one_that_the_system_gives_to_others() -> None:
+    chosen = ports_to_choose()
+    assert set(free_ports(20)) <= set(chosen)
+    with socket.socket() as any_one:
+        any_one.bind((LOOPBACK, 0))
+        assert any_one.getsockname()[1] not in chosen

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +19,7 @@ from kproto.client.observing.hooks import Hooks
 from kproto.messages import FetchRequest
 from kproto.records import Record
 from kproto.testing.clock import ManualClock
+from tests.support.steady_time import hold_up
 from tests.unit.client.consumer.grouped import FAR, QUICK, Group, group
 from tests.unit.client.scripted_log import batch
 
@@ -569,7 +569,7 @@ async def test_a_handler_that_holds_up_the_loop_lets_it_turn_between_records() -
         task = asyncio.create_task(turning())
         seen = []
         async for record in consumer:
-            time.sleep(0.03)  # noqa: ASYNC251 - that is what it is about
+            hold_up(0.03)
             seen.append(turns)
             if record.offset == 20:
                 break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from kproto import Client, DeliveryError, EncodeError, ProducerRecord
 from kproto.messages import MetadataRequest, ProduceRequest
+from tests.support.steady_time import hold_up
 from tests.unit.client.scripted_broker import ScriptedBroker, Stored, produced, quick
 
 QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=300)
@@ -79,9 +79,9 @@ async def test_headers_by_an_iterator_outlive_the_search_for_their_partition() -
 async def test_who_did_not_have_his_turn_is_told_so_and_not_of_the_room() -> None:
     def blocking() -> Iterator[bytes]:
         yield b"1"
-        time.sleep(0.02)
+        hold_up(0.02)
         yield b"2"  # a pass ends here, and the other call stands in the line
-        time.sleep(0.5)
+        hold_up(0.5)
         yield b"3"
 
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:

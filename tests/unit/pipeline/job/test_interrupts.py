@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -98,6 +101,45 @@ def test_what_comes_behind_the_first_does_nothing() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
+#: A program that takes its time to end, until its input is over.
+SLOW_TO_END = """
+import atexit, sys, time
+from kproto_pipeline.demo import program
+
+def slow():
+    print("ending", flush=True)
+    sys.stdin.read()
+
+def run(output, flights, *, batch):
+    print("at work", flush=True)
+    while True:
+        time.sleep(0.01)
+
+atexit.register(slow)
+program.run = run
+sys.argv = ["demo"]
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_program_that_ends_by_an_interrupt_ends_in_no_other_way(number: signal.Signals) -> None:
+    end = "from kproto_pipeline.job.interrupts import as_process\nas_process(program.main)"
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{SLOW_TO_END}\n{end}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        assert process.stdout is not None
+        for line in ("at work\n", "ending\n"):
+            assert process.stdout.readline() == line
+            process.send_signal(number)
+        said, told = process.communicate(timeout=60)
+    assert (process.returncode, said, told) == (128 + signal.SIGINT, "", "interrupted\n")
+
+
 def test_what_is_begun_is_ended() -> None:
     told = []
 
@@ -148,11 +190,11 @@ def test_a_topic_goes_however_the_way_ends(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_topic_that_stays_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{unused.getsockname()[1]}"
-    with pytest.raises(KeyboardInterrupt), topic_removed(address, "t"):
-        raise KeyboardInterrupt
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and it never listens
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(KeyboardInterrupt), topic_removed(address, "t"):
+            raise KeyboardInterrupt
     assert capsys.readouterr().err.startswith("topic t was not deleted: ")
 
 
