@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import socket
+from pathlib import Path
 
 import pytest
 
-from tools.setup.ports import LOOPBACK, free_ports
+from tools.setup.ports import LOOPBACK, NAMED_ALONE, free_ports
 
 
 def test_ports_are_different_and_can_be_listened_on() -> None:
@@ -15,6 +17,25 @@ def test_ports_are_different_and_can_be_listened_on() -> None:
     for port in ports:
         with socket.socket() as listener:
             listener.bind((LOOPBACK, port))
+
+
+def test_nobody_who_asks_for_any_port_is_given_one_of_them() -> None:
+    assert set(free_ports(20)) < set(NAMED_ALONE)
+    given = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    if given.exists():  # on Linux
+        assert int(given.read_text().split()[0]) >= NAMED_ALONE.stop
+
+
+def test_runs_of_one_seed_have_different_ports() -> None:
+    state = random.getstate()
+    try:
+        found = []
+        for _ in range(2):
+            random.seed(1)
+            found.append(free_ports(5))
+    finally:
+        random.setstate(state)
+    assert found[0] != found[1]
 
 
 def test_a_named_port_comes_first_and_is_checked() -> None:
