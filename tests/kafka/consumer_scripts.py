@@ -17,7 +17,7 @@ from kproto.messages.consumer_protocol_subscription import TopicPartition as Own
 from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 from .consumer_sides import ConsumerSide
-from .group_scripts import QUIET_S, joined
+from .group_scripts import joined
 from .group_sides import PATIENCE_S
 
 __all__ = [
@@ -229,18 +229,9 @@ def protocols(
 
 def asks_to_join(side: ConsumerSide, who: str, *topics: str, **fields: Any) -> object:
     """The same of one that has to wait; v3 gives it its id with the answer alone."""
-    before = side.describe()
-    side.join(who, 3, "", protocols(topics, **fields))
-    deadline = time.monotonic() + PATIENCE_S
-    while side.describe() == before:
-        assert time.monotonic() < deadline
+    side.join(who, 3, side.ids.get(who, ""), protocols(topics, **fields))
+    side.arrives()
     return side.hears(who, 0)
-
-
-def asks_again(side: ConsumerSide, who: str, *topics: str, **fields: Any) -> object:
-    """The same of one that is known, of which nothing is to be seen."""
-    side.join(who, 3, side.ids[who], protocols(topics, **fields))
-    return side.hears(who, QUIET_S)
 
 
 def share(side: ConsumerSide, who: str, assignments: dict[str, list[tuple[str, list[int]]]]) -> Any:
@@ -337,7 +328,7 @@ def a_classic_group_is_in_a_rebalance(side: ConsumerSide) -> Iterator[object]:
     yield classic(side, "a", "t", names=both), share(side, "a", {"a": [("t", [0, 1])]})
     yield asks_to_join(side, "c", "t", names=("sticky",)), beat(side, "a"), side.describe()
     yield side.enter("b", "t"), side.hears("c", PATIENCE_S), side.describe(), side.list(5)
-    yield asks_again(side, "c", "t", names=("sticky",)), side.describe()
+    yield asks_to_join(side, "c", "t", names=("sticky",)), side.describe()
     yield classic(side, "a", "t", names=both, version=3)
     yield side.hears("c", PATIENCE_S), side.describe(), side.enter("b", "t")[1]
 
@@ -346,7 +337,7 @@ def a_first_rebalance_is_not_over(side: ConsumerSide) -> Iterator[object]:
     """Of a broker with a delay: a group that has elected nothing yet is not converted."""
     yield asks_to_join(side, "a", "t"), side.describe()
     yield side.enter("b", "t"), side.hears("a", PATIENCE_S), side.describe(), side.list(5)
-    yield asks_again(side, "a", "t"), asks_to_join(side, "c", "t"), side.enter("b", "t")
+    yield asks_to_join(side, "a", "t"), asks_to_join(side, "c", "t"), side.enter("b", "t")
     yield side.hears("a", PATIENCE_S), side.hears("c", PATIENCE_S)
     yield classic(side, "a", "t"), side.describe(), "without who has not come again"
     yield side.enter("b", "t")[1], side.list(5), beat(side, "a")

@@ -28,9 +28,6 @@ RANGE: Final = (("range", b"1"),)
 #: as can be, as what comes next must come within it.
 SHORT_MS: Final = 1_500
 
-#: For a request of which nothing is to be seen before it is answered to have come to a broker.
-QUIET_S: Final = 0.3
-
 
 def joined(side: Side, who: str, version: int = 9, **fields: Any) -> Any:
     """What `who` hears, which takes the id that it is given; it may have to wait."""
@@ -130,7 +127,8 @@ def a_static_member_comes_back_while_the_leader_assigns(side: Side) -> Iterator[
     yield joined(side, "static", instance_id="static")
     yield side.hears("a", PATIENCE_S)
     side.sync("static", 5, side.ids["static"], side.generations["static"], protocol="range")
-    yield side.hears("static", QUIET_S), "so that the broker has it before the next"
+    side.arrives()
+    yield side.hears("static", 0)
     side.join("x", 9, "", RANGE, instance_id="static")
     yield side.hears("static", PATIENCE_S)
     yield beat(side, "a")

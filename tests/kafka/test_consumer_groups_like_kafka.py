@@ -38,6 +38,7 @@ from .consumer_scripts import (
     a_first_rebalance_is_not_over,
 )
 from .consumer_sides import ConsumerSide, is_uuid
+from .group_sides import IN_TURN
 
 NEW: Final = "4.4.0"
 TOPICS: Final = {"t": 6, "u": 3, "v": 2}
@@ -51,7 +52,7 @@ ROUNDS: Final = (8, 30, 100)
 STEPS: Final = 80
 
 #: What both brokers are set to. The real one decides at once, as ours does.
-CONFIG: Final = {
+CONFIG: Final = IN_TURN | {
     "group.consumer.session.timeout.ms": str(SESSION_MS),
     "group.consumer.min.session.timeout.ms": "1",
     "group.consumer.heartbeat.interval.ms": "100",
