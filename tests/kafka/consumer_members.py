@@ -11,28 +11,51 @@ from kproto import TopicPattern
 from kproto.client.groups.choosing import GroupMember
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
-from kproto.messages import ConsumerGroupDescribeRequest, DescribeGroupsRequest
+from kproto.messages import (
+    ConsumerGroupDescribeRequest,
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
+    IncrementalAlterConfigsRequest,
+)
 from kproto.messages.consumer_group_describe_response import DescribedGroup
+from kproto.messages.describe_configs_request import DescribeConfigsResource
+from kproto.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+)
 from tests.kafka.members_of_groups import Members, until
 from tests.support.group_owner import Reading, made_as
 from tools.kafka import VERSIONS
 
-__all__ = ["NEWEST", "SHORT", "Group", "failed"]
+__all__ = ["BRIEF_MS", "NEWEST", "SHORT", "Group", "config_of", "failed"]
 
-#: Sessions of two seconds, and heartbeats ten times a second; 3.9 has the protocol turned off.
-#: Members of classic groups may have any session.
+#: Heartbeats ten times a second, in sessions that outlast a pause of a busy machine; 3.9 has the
+#: protocol turned off. Members of classic groups may have any session.
 SHORT = {
     "group.coordinator.rebalance.protocols": "classic,consumer",
     "group.consumer.migration.policy": "bidirectional",
     "group.consumer.min.session.timeout.ms": "500",
-    "group.consumer.session.timeout.ms": "2000",
+    "group.consumer.session.timeout.ms": "15000",
     "group.consumer.min.heartbeat.interval.ms": "50",
     "group.consumer.heartbeat.interval.ms": "100",
     "group.consumer.max.size": "3",
     "group.min.session.timeout.ms": "100",
 }
 
+#: Sessions of a group whose test waits for the end of one.
+BRIEF_MS = 2_000
+
 NEWEST = VERSIONS[0]
+
+_GROUP = 32
+_SESSION = "consumer.session.timeout.ms"
+_SET = 0
+
+
+def config_of(version: str) -> dict[str, str]:
+    """`SHORT` for a release: an old one has no settings of groups, and all are brief there."""
+    brief = {"group.consumer.session.timeout.ms": str(BRIEF_MS)}
+    return SHORT if version == NEWEST else SHORT | brief
 
 
 class Group(Members):
@@ -48,7 +71,7 @@ class Group(Members):
         """One more, of the consumer protocol unless it says otherwise."""
         its: dict[str, Any] = {
             "group_protocol": "consumer",
-            "session_timeout_ms": 2_000,
+            "session_timeout_ms": BRIEF_MS,
             "heartbeat_interval_ms": 100,
         } | settings
         names = [each for each in wanted if isinstance(each, str)]
@@ -60,6 +83,25 @@ class Group(Members):
         self.members.append(member)
         member.start()
         return member, reading
+
+    async def brief(self, version: str) -> None:
+        """Let its sessions end after `BRIEF_MS`; wait until its broker, of that release, knows."""
+        if version != NEWEST:
+            return
+        client = await self.client()
+        change = AlterableConfig(name=_SESSION, config_operation=_SET, value=str(BRIEF_MS))
+        altered = AlterConfigsResource(
+            resource_type=_GROUP, resource_name=self.id, configs=[change]
+        )
+        answer = await client.request(IncrementalAlterConfigsRequest(resources=[altered]))
+        assert [it.error_code for it in answer.responses] == [0]
+        wanted = DescribeConfigsResource(
+            resource_type=_GROUP, resource_name=self.id, configuration_keys=[_SESSION]
+        )
+        told: str | None = None
+        while told != str(BRIEF_MS):
+            found = await client.request(DescribeConfigsRequest(resources=[wanted]))
+            told = found.results[0].configs[0].value
 
     def _owned(self, reading: Reading, name: str, places: Collection[tuple[str, int]]) -> None:
         """What is given up is given up before anybody else begins with it."""

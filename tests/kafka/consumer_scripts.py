@@ -17,12 +17,11 @@ from kproto.messages.consumer_protocol_subscription import TopicPartition as Own
 from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 from .consumer_sides import ConsumerSide
-from .group_scripts import QUIET_S, joined
+from .group_scripts import joined
 from .group_sides import PATIENCE_S
 
 __all__ = [
     "NEW_SCRIPTS",
-    "OF_CLASSIC_MEMBERS",
     "SCRIPTS",
     "ConsumerScript",
     "a_first_rebalance_is_not_over",
@@ -144,9 +143,18 @@ def offsets_of_members(side: ConsumerSide) -> Iterator[object]:
 
 
 def a_session_is_over(side: ConsumerSide) -> Iterator[object]:
-    """Sessions are of 1 s."""
+    """That of one member, who last hears that sessions are short; old brokers cannot tell it so."""
     yield side.enter("a", "t"), side.enter("b", "t", instance_id="j")
+    if side.version:
+        side.alter((_SESSION, 0, "1000"), (_BEAT, 0, "150"))
+        until_told(side, "b", 150)
     yield side.go("b", -2, instance_id="j")
+    deadline = time.monotonic() + PATIENCE_S
+    while len(side.describe_consumers()[-1]) > 1:
+        if not side.version:
+            side.own("a")
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     side.own("a")
     yield side.until("a", {"t": [0, 1, 2, 3, 4, 5]})
     yield side.describe_consumers(), side.heartbeat("b", 3)
@@ -222,7 +230,8 @@ def protocols(
 def asks_to_join(side: ConsumerSide, who: str, *topics: str, **fields: Any) -> object:
     """The same of one that has to wait; v3 gives it its id with the answer alone."""
     side.join(who, 3, side.ids.get(who, ""), protocols(topics, **fields))
-    return side.hears(who, QUIET_S)
+    side.arrives()
+    return side.hears(who, 0)
 
 
 def share(side: ConsumerSide, who: str, assignments: dict[str, list[tuple[str, list[int]]]]) -> Any:
@@ -320,7 +329,7 @@ def a_classic_group_is_in_a_rebalance(side: ConsumerSide) -> Iterator[object]:
     yield asks_to_join(side, "c", "t", names=("sticky",)), beat(side, "a"), side.describe()
     yield side.enter("b", "t"), side.hears("c", PATIENCE_S), side.describe(), side.list(5)
     yield asks_to_join(side, "c", "t", names=("sticky",)), side.describe()
-    yield asks_to_join(side, "a", "t", names=both)
+    yield classic(side, "a", "t", names=both, version=3)
     yield side.hears("c", PATIENCE_S), side.describe(), side.enter("b", "t")[1]
 
 
@@ -344,7 +353,6 @@ def the_broker_gives_the_id(side: ConsumerSide) -> Iterator[object]:
     yield side.heartbeat("a", -1, version=0, member_id=heard[0])[1:]
 
 
-#: Their ids are drawn by the broker.
 _SESSION, _BEAT, _ASSIGN = (
     f"consumer.{it}.ms" for it in ("session.timeout", "heartbeat.interval", "assignment.interval")
 )
@@ -357,7 +365,7 @@ def settings_of_a_group(side: ConsumerSide) -> Iterator[object]:
         side.configs(_BEAT, "nope"),
         side.configs(group_id=""),
     )
-    yield side.alter((_SESSION, 0, "900"), (_BEAT, 0, "+150")), settled(side, _BEAT, "150")
+    yield side.alter((_SESSION, 0, "30000"), (_BEAT, 0, "+150")), settled(side, _BEAT, "150")
     yield until_told(side, "a", 150)
     yield side.configs(), side.heartbeat("a"), side.enter("b", "u")
     yield side.alter((_SESSION, 1, None), (_ASSIGN, 0, "0")), settled(side, _ASSIGN, "0")
@@ -366,7 +374,7 @@ def settings_of_a_group(side: ConsumerSide) -> Iterator[object]:
     yield side.configs(), until_told(side, "a", 100), side.alter()
     for text in ("x", "", "2.5", "99999999999", "-99999999999", "0", "-1", "60001", "100"):
         yield side.alter((_SESSION, 0, text))
-    for text in ("15001", "1000", "nope"):
+    for text in ("15001", "15000", "nope"):
         yield side.alter((_BEAT, 0, text))
     yield side.alter((_ASSIGN, 0, "15001")), side.alter((_ASSIGN, 0, "-1"))
     yield side.alter(("nope", 0, "1")), side.alter(("nope", 1, None)), side.alter(("", 0, "1"))
@@ -394,6 +402,7 @@ def until_told(side: ConsumerSide, who: str, interval_ms: int) -> Any:
     return heard
 
 
+#: Their ids are drawn by the broker.
 OF_CLASSIC_MEMBERS: Final[tuple[ConsumerScript, ...]] = (
     a_classic_group_is_converted,
     a_classic_member_is_left_behind,

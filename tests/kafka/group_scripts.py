@@ -6,7 +6,7 @@ Some wait for the time: for a session, or for a phase of a rebalance. They say s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from .group_sides import PATIENCE_S, Side
@@ -24,8 +24,9 @@ Script: TypeAlias = Callable[[Side], Iterator[object]]
 
 RANGE: Final = (("range", b"1"),)
 
-#: For a request of which nothing is to be seen before it is answered to have come to a broker.
-QUIET_S: Final = 0.3
+#: A session or a phase of a rebalance that a script waits out, in ms. A member is given it as late
+#: as can be, as what comes next must come within it.
+SHORT_MS: Final = 1_500
 
 
 def joined(side: Side, who: str, version: int = 9, **fields: Any) -> Any:
@@ -51,15 +52,21 @@ def beat(side: Side, who: str, instance_id: str | None = None) -> object:
     return side.beat(who, 4, side.ids[who], side.generations[who], instance_id)
 
 
-def stable(side: Side, *members: str, **fields: Any) -> Iterator[object]:
-    """Two members that have their assignments; the first leads, and may be static."""
+def stable(
+    side: Side, *members: str, of_second: Mapping[str, Any] | None = None, **fields: Any
+) -> Iterator[object]:
+    """Two members that have their assignments; the first leads, and may be static.
+
+    `fields` are those of both, once both are there.
+    """
     first, second = members
+    last = fields | dict(of_second or {})
     statics: dict[str, dict[str, Any]] = {
         who: {"instance_id": who} for who in members if who.startswith("static")
     }
-    yield joined(side, first, **statics.get(first, {}), **fields)
+    yield joined(side, first, **statics.get(first, {}))
     # The second joins, which asks the first to join again.
-    side.join(second, 9 if second in statics else 3, "", RANGE, **statics.get(second, {}), **fields)
+    side.join(second, 9 if second in statics else 3, "", RANGE, **statics.get(second, {}), **last)
     deadline = time.monotonic() + PATIENCE_S
     while beat(side, first) != "REBALANCE_IN_PROGRESS":
         assert time.monotonic() < deadline
@@ -120,7 +127,8 @@ def a_static_member_comes_back_while_the_leader_assigns(side: Side) -> Iterator[
     yield joined(side, "static", instance_id="static")
     yield side.hears("a", PATIENCE_S)
     side.sync("static", 5, side.ids["static"], side.generations["static"], protocol="range")
-    yield side.hears("static", QUIET_S), "so that the broker has it before the next"
+    side.arrives()
+    yield side.hears("static", 0)
     side.join("x", 9, "", RANGE, instance_id="static")
     yield side.hears("static", PATIENCE_S)
     yield beat(side, "a")
@@ -129,67 +137,67 @@ def a_static_member_comes_back_while_the_leader_assigns(side: Side) -> Iterator[
 
 
 def a_session_is_over(side: Side) -> Iterator[object]:
-    yield from stable(side, "a", "b", session_ms=700)
+    yield from stable(side, "a", "b", of_second={"session_ms": SHORT_MS})
     while beat(side, "a") == "NONE":
         time.sleep(0.1)  # as members do
     yield beat(side, "a"), beat(side, "b")
-    yield joined(side, "a", session_ms=700)
+    yield joined(side, "a")
     yield synced(side, "a")
     yield side.describe()
 
 
 def a_member_does_not_join_again(side: Side) -> Iterator[object]:
-    yield from stable(side, "a", "b", rebalance_ms=700)
-    yield joined(side, "a", rebalance_ms=700)
+    yield from stable(side, "a", "b", of_second={"rebalance_ms": SHORT_MS})
+    yield joined(side, "a", rebalance_ms=SHORT_MS)
     yield beat(side, "b")
     yield side.describe()
 
 
 def a_leader_does_not_join_again(side: Side) -> Iterator[object]:
-    yield from stable(side, "a", "b", rebalance_ms=700)
-    side.join("b", 9, side.ids["b"], (("range", b"2"),), rebalance_ms=700)
+    yield from stable(side, "a", "b", rebalance_ms=SHORT_MS)
+    side.join("b", 9, side.ids["b"], (("range", b"2"),), rebalance_ms=SHORT_MS)
     yield side.hears("b", PATIENCE_S)
     yield beat(side, "a")
 
 
 def a_static_member_does_not_join_again(side: Side) -> Iterator[object]:
-    yield from stable(side, "a", "static", rebalance_ms=700)
-    yield joined(side, "a", rebalance_ms=700)
+    yield from stable(side, "a", "static", of_second={"rebalance_ms": SHORT_MS})
+    yield joined(side, "a", rebalance_ms=SHORT_MS)
     yield synced(side, "a")
     yield synced(side, "static", instance_id="static"), "which knows an older generation"
     yield side.describe()
 
 
 def a_leader_does_not_assign(side: Side) -> Iterator[object]:
-    yield from stable(side, "a", "b", rebalance_ms=700)
-    side.join("a", 9, side.ids["a"], RANGE, rebalance_ms=700)
+    yield from stable(side, "a", "b")
+    side.join("a", 9, side.ids["a"], RANGE, rebalance_ms=SHORT_MS)
     while beat(side, "b") != "REBALANCE_IN_PROGRESS":
         pass
-    yield joined(side, "b", rebalance_ms=700)
+    yield joined(side, "b", rebalance_ms=SHORT_MS)
     yield side.hears("a", PATIENCE_S)
     yield synced(side, "b")
     yield beat(side, "a")
-    yield joined(side, "b", rebalance_ms=700)
+    yield joined(side, "b", rebalance_ms=SHORT_MS)
 
 
 def a_member_asks_for_no_assignment(side: Side) -> Iterator[object]:
-    yield joined(side, "a", rebalance_ms=700)
-    side.join("b", 3, "", RANGE, rebalance_ms=700)
+    yield joined(side, "a")
+    side.join("b", 3, "", RANGE, rebalance_ms=SHORT_MS)
     while beat(side, "a") != "REBALANCE_IN_PROGRESS":
         pass
-    yield joined(side, "a", rebalance_ms=700)
+    yield joined(side, "a", rebalance_ms=SHORT_MS)
     yield side.hears("b", PATIENCE_S)
     yield synced(side, "a")
     while beat(side, "a") == "NONE":
         time.sleep(0.05)
     yield beat(side, "b")
-    yield joined(side, "a", rebalance_ms=700)
+    yield joined(side, "a", rebalance_ms=SHORT_MS)
 
 
 def an_id_is_not_used(side: Side) -> Iterator[object]:
     yield joined(side, "a")
     yield synced(side, "a")
-    side.join("b", 9, "", RANGE, session_ms=700)
+    side.join("b", 9, "", RANGE, session_ms=SHORT_MS)
     yield side.hears("b", PATIENCE_S)
     yield joined(side, "a")  # which waits for it
     side.join("b", 9, side.ids["b"], RANGE)
@@ -197,14 +205,14 @@ def an_id_is_not_used(side: Side) -> Iterator[object]:
 
 
 def the_last_session_is_over(side: Side) -> Iterator[object]:
-    yield joined(side, "a", session_ms=300)
+    yield joined(side, "a", session_ms=SHORT_MS)
     yield synced(side, "a")
     while side.describe()[2] != "Empty":
         time.sleep(0.05)
     yield side.describe()
     yield beat(side, "a")
     yield side.list(5)
-    yield joined(side, "a", session_ms=300), "as one that is none"
+    yield joined(side, "a", session_ms=SHORT_MS), "as one that is none"
     side.ids.clear()
     yield joined(side, "a")
     yield side.leave(5, (side.ids["a"], None))

@@ -28,7 +28,10 @@ from kproto.messages.sync_group_response import SyncGroupResponse
 from kproto.protocol.error_codes import error_code
 from tests.support.raw_connection import ClosedByBrokerError, RawConnection
 
-__all__ = ["PATIENCE_S", "WAITS", "Side"]
+__all__ = ["IN_TURN", "PATIENCE_S", "WAITS", "Side"]
+
+#: Settings of a real broker that reads and handles requests one after the other, as ours does.
+IN_TURN: Final = {"num.network.threads": "1", "num.io.threads": "1"}
 
 #: How long a broker may take for what it will do.
 PATIENCE_S: Final = 20.0
@@ -90,6 +93,15 @@ class Side:
         if who not in self._connections:
             self._connections[who] = RawConnection(self.bootstrap, who, timeout=PATIENCE_S)
         return self._connections[who]
+
+    def arrives(self) -> None:
+        """Wait until the broker has handled what was sent, of which nothing may be to be seen.
+
+        It handles requests `IN_TURN`: the first of these is read with what came before, or later,
+        and the second is handled after that.
+        """
+        for _ in range(2):
+            self.describe()
 
     def has_heard(self, who: str) -> bool:
         """Whether the request of `who` is answered."""

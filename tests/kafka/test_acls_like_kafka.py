@@ -56,6 +56,7 @@ from tests.support.availability import not_available
 from tests.support.batches import batch_bytes
 from tests.support.embedded import threaded_broker
 from tests.support.raw_connection import RawConnection
+from tests.support.settling import settle
 from tools.kafka.jars import KafkaJarsError
 from tools.kafka.node import KafkaStartError
 from tools.kafka.secured import SecuredKafka
@@ -437,7 +438,7 @@ def test_quotas_are_altered_and_described_alike(sides: tuple[Theirs, Ours]) -> N
         )
         assert here == there, (number, change)
         # The broker hears of a change only after its controller has answered.
-        end = time.monotonic() + 5
+        end = time.monotonic() + 20
         while (there := described(theirs, everything, as_root=True)) != (
             here := described(ours, everything, as_root=True)
         ):
@@ -474,10 +475,7 @@ def throttled(connection: RawConnection, client: str, limit: float) -> int:
     change = EntryData(entity=of, ops=[OpData(key="producer_byte_rate", value=limit)])
     answer = connection.exchange(AlterClientQuotasRequest(entries=[change]), 1)
     assert answer.entries[0].error_code == 0
-    wanted = DescribeClientQuotasRequest(
-        components=[ComponentData(entity_type="client-id", match_type=0, match=client)]
-    )
-    until(lambda: bool(connection.exchange(wanted, 1).entries))
+    settle(connection)
     data = PartitionProduceData(records=batch_bytes())
     request = ProduceRequest(
         acks=1,

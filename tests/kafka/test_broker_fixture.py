@@ -16,6 +16,7 @@ from tests.support.environment import ROOT
 from tools.kafka import KafkaNode, KafkaStartError, running_nodes
 from tools.kafka.__main__ import main
 from tools.kafka.probe import accepts, answers_api_versions
+from tools.setup.ports import LOOPBACK, free_ports
 
 CONSUMER_GROUP_HEARTBEAT = 68
 SHARE_FETCH = 78
@@ -71,7 +72,7 @@ def test_a_node_comes_back_after_a_crash_at_the_same_address(start_kafka: StartK
     assert not answers_api_versions("127.0.0.1", node.ports.broker, 1.0)
     node.start()
     assert node.bootstrap == before
-    assert answers_api_versions("127.0.0.1", node.ports.broker, 5.0)
+    assert answers_api_versions("127.0.0.1", node.ports.broker, 20.0)
     assert "archive" not in node.log.partition("INFO")[0]  # its JVM took the classes that there are
 
 
@@ -105,7 +106,7 @@ def test_a_detached_node_is_found_and_stopped_from_another_process() -> None:
     bootstrap = kafka_command("start", "--config", "num.partitions=3").strip()
     port = bootstrap.rpartition(":")[2]
     try:
-        assert answers_api_versions("127.0.0.1", int(port), 5.0)
+        assert answers_api_versions("127.0.0.1", int(port), 20.0)
         assert f"{bootstrap}  Kafka 4.4.0" in kafka_command("status")
     finally:
         assert f"stopped Kafka 4.4.0 at {bootstrap}" in kafka_command("stop", "--port", port)
@@ -139,7 +140,7 @@ def test_stop_never_takes_every_broker_unasked(capsys: pytest.CaptureFixture[str
 
 
 def test_a_listener_is_seen_when_it_is_open() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        assert accepts("127.0.0.1", port, timeout_s=1.0)
-    assert not accepts("127.0.0.1", port, timeout_s=1.0)
+    (port,) = free_ports(1)  # which nobody takes after the server
+    with socket.create_server((LOOPBACK, port)):
+        assert accepts(LOOPBACK, port, timeout_s=20.0)
+    assert not accepts(LOOPBACK, port, timeout_s=1.0)

@@ -54,7 +54,7 @@ def test_a_detached_cluster_is_stopped_whole_by_any_of_its_ports() -> None:
     told = ""
     try:
         assert len(ports) == 2
-        assert known_brokers("127.0.0.1", ports[0], 5.0) == 2
+        assert known_brokers("127.0.0.1", ports[0], 20.0) == 2
     finally:
         told = kafka_command("stop", "--port", str(ports[1]))
     for node in nodes:

@@ -38,10 +38,13 @@ from .consumer_scripts import (
     a_first_rebalance_is_not_over,
 )
 from .consumer_sides import ConsumerSide, is_uuid
+from .group_sides import IN_TURN
 
 NEW: Final = "4.4.0"
 TOPICS: Final = {"t": 6, "u": 3, "v": 2}
-SESSION_MS: Final = 1_000
+#: Sessions outlast every script but that of a session; an old broker has but one for all groups.
+SESSION_MS: Final = 15_000
+SESSION_OF_OLD_MS: Final = 4_000
 MAX_SIZE: Final = 4
 
 #: Of random members: what `make test` plays, `make exhaustive` too, and `make thorough`.
@@ -49,7 +52,7 @@ ROUNDS: Final = (8, 30, 100)
 STEPS: Final = 80
 
 #: What both brokers are set to. The real one decides at once, as ours does.
-CONFIG: Final = {
+CONFIG: Final = IN_TURN | {
     "group.consumer.session.timeout.ms": str(SESSION_MS),
     "group.consumer.min.session.timeout.ms": "1",
     "group.consumer.heartbeat.interval.ms": "100",
@@ -100,14 +103,19 @@ class Brokers:
 @pytest.fixture(scope="module", params=[NEW, pytest.param("3.9.2", marks=pytest.mark.exhaustive)])
 def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
     release: str = request.param
-    config = CONFIG | (CONFIG_OF_NEW if release == NEW else {})
+    if release == NEW:
+        config, settings = CONFIG | CONFIG_OF_NEW, SETTINGS
+    else:
+        session = {"group.consumer.session.timeout.ms": str(SESSION_OF_OLD_MS)}
+        config = CONFIG | session
+        settings = replace(SETTINGS, group_consumer_session_timeout_ms=SESSION_OF_OLD_MS)
     try:
         node = KafkaNode(release, config=config)
         node.start()
     except CANNOT_START as error:
         not_available(f"Kafka {release}", error)
     try:
-        with beside_ours(node.bootstrap, SETTINGS, release) as both:
+        with beside_ours(node.bootstrap, settings, release) as both:
             yield both
     finally:
         node.close()

@@ -30,7 +30,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[SessionFetch]:
     return seen
 
 
-async def until(condition: object, limit_s: float = 10) -> None:
+async def until(condition: object, limit_s: float = 30) -> None:
     assert callable(condition)
     async with asyncio.timeout(limit_s):
         while not condition():  # noqa: ASYNC110 - no event of this loop's
@@ -104,7 +104,7 @@ async def test_closing_a_consumer_closes_its_session(
         begun = asyncio.get_running_loop().time()
         waiting.cancel()
         await consumer.close()
-        assert asyncio.get_running_loop().time() - begun < 1
+        assert asyncio.get_running_loop().time() - begun < 10  # and not what the fetch may wait
     fetch = FetchRequest(
         session_id=asked[-1].session_id,
         session_epoch=asked[-1].epoch + 1,

@@ -14,7 +14,7 @@ from kproto.client.groups.subscription import Subscription
 from kproto.messages import (
     ConsumerGroupHeartbeatRequest,
 )
-from tests.kafka.consumer_members import NEWEST, SHORT, Group, failed
+from tests.kafka.consumer_members import BRIEF_MS, NEWEST, SHORT, Group, failed
 from tests.kafka.members_of_groups import all_of, shared, until
 from tests.support.brokers import StartKafka
 from tools.kafka import KafkaNode
@@ -51,14 +51,14 @@ async def test_a_member_goes_by_the_session_of_its_group(node848: KafkaNode) -> 
     """Kafka 3.9 knows no settings of groups: there it goes by the interval of heartbeats."""
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(1)
+        await group.brief(node848.version)
         member, its = await group.member(topic, session_timeout_ms=45_000)
         await until(lambda: its.places)
         inner = member._member
         assert isinstance(inner, ConsumerMember)
-        session_ms = int(SHORT["group.consumer.session.timeout.ms"])
         interval_ms = int(SHORT["group.consumer.heartbeat.interval.ms"])
         told = node848.version == NEWEST
-        assert inner._membership.session_ms == (session_ms if told else 9 * interval_ms)
+        assert inner._membership.session_ms == (BRIEF_MS if told else 9 * interval_ms)
 
 
 async def test_a_static_member_comes_back_without_a_rebalance(node848: KafkaNode) -> None:
@@ -81,6 +81,7 @@ async def test_two_with_one_instance_id(node848: KafkaNode) -> None:
     """The second waits for as long as the first may be one that was killed."""
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
+        await group.brief(node848.version)
         _, its = await group.member(topic, instance_id="one")
         await until(lambda: its.places)
         _, others = await group.member(topic, instance_id="one")
@@ -94,6 +95,7 @@ async def test_a_static_member_that_was_killed_comes_back_after_its_session(
 ) -> None:
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
+        await group.brief(node848.version)
         first, its = await group.member(topic, instance_id="one")
         await until(lambda: its.places)
         group.owners.clear()

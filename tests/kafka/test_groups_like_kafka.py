@@ -10,6 +10,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -42,7 +43,7 @@ from .group_scripts import (
     what_a_group_keeps_is_too_large,
     what_a_static_member_brings_is_too_large,
 )
-from .group_sides import PATIENCE_S, WAITS, Side
+from .group_sides import IN_TURN, PATIENCE_S, WAITS, Side
 
 #: What both brokers are set to.
 MAX_SIZE: Final = 4
@@ -52,8 +53,6 @@ LEAST_SESSION_MS: Final = 100
 #: Of random members: what `make test` plays, `make exhaustive` too, and `make thorough`.
 ROUNDS: Final = (6, 30, 150)
 STEPS: Final = 100
-#: For a request of which nothing is to be seen before it is answered to have come to a real broker.
-QUIET_S: Final = 0.05
 
 NAMES: Final = ("a", "b", "c", "d", "e")
 #: These are static members.
@@ -79,7 +78,7 @@ class Brokers:
     scope="module", params=["4.4.0", pytest.param("3.9.2", marks=pytest.mark.exhaustive)]
 )
 def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
-    config = {
+    config = IN_TURN | {
         "group.min.session.timeout.ms": str(LEAST_SESSION_MS),
         "group.initial.rebalance.delay.ms": str(DELAY_MS),
         "group.max.size": str(MAX_SIZE),
@@ -135,13 +134,9 @@ class Pair:
     def post(self, who: str, what: object, send: Callable[[Side], None]) -> None:
         """What both say at once or later; `collect` compares it."""
         self.said.append((who, what))
-        before = self.theirs.describe()
-        send(self.ours)
-        send(self.theirs)
-        quiet_until = time.monotonic() + QUIET_S
-        while not (self._anything_of(who) or self.theirs.describe() != before):
-            if time.monotonic() > quiet_until:
-                break
+        for side in (self.ours, self.theirs):
+            send(side)
+            side.arrives()
         self.collect()
 
     def _anything_of(self, who: str) -> bool:
@@ -365,15 +360,17 @@ def test_random_members_hear_the_same(brokers: Brokers, seed: int) -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda it: it.__name__)
 def test_members_by_script_hear_the_same(brokers: Brokers, script: Script) -> None:
-    with Pair(brokers, f"{script.__name__}-{uuid.uuid4().hex[:8]}") as pair:
-        theirs, ours = list(script(pair.theirs)), list(script(pair.ours))
+    group_id = f"{script.__name__}-{uuid.uuid4().hex[:8]}"
+    # At once on both, as most scripts wait.
+    with Pair(brokers, group_id) as pair, ThreadPoolExecutor(2) as both:
+        theirs, ours = both.map(lambda it: list(script(it)), (pair.theirs, pair.ours))
     assert ours == theirs
 
 
 @pytest.mark.exhaustive
 def test_members_that_come_within_the_delay(start_kafka: StartKafka) -> None:
     delay_ms = 2_000
-    node = start_kafka("4.4.0", {"group.initial.rebalance.delay.ms": str(delay_ms)})
+    node = start_kafka("4.4.0", IN_TURN | {"group.initial.rebalance.delay.ms": str(delay_ms)})
     heard = []
     with threaded_broker(BrokerSettings(group_initial_rebalance_delay_ms=delay_ms)) as embedded:
         for bootstrap in (node.bootstrap, embedded.bootstrap):

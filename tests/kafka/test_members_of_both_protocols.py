@@ -31,8 +31,13 @@ COOPERATIVE = Kind(classic_members.Group, {"assignors": ("cooperative-sticky",)}
 EAGER = Kind(classic_members.Group, {"assignors": ("range",)})
 CONSUMER = Kind(consumer_members.Group, {})
 
-#: Sessions as short as those of the consumer protocol are here.
-BRIEF: dict[str, Any] = {"session_timeout_ms": 2_000}
+
+async def briefly(group: Any, kind: Kind, node: KafkaNode) -> dict[str, Any]:
+    """Settings of members whose sessions are over soon; the consumer protocol has groups say so."""
+    if kind is CONSUMER:
+        await group.brief(node.version)
+    return {**kind.settings, "session_timeout_ms": consumer_members.BRIEF_MS}
+
 
 of_both = pytest.mark.parametrize(
     "kind",
@@ -71,7 +76,8 @@ async def test_who_is_gone_without_a_word_is_replaced_after_its_session(
 ) -> None:
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
-        first, its, others = await two(group, topic, **kind.settings, **BRIEF)
+        settings = await briefly(group, kind, node848)
+        first, its, others = await two(group, topic, **settings)
         await first.close()
         for place in its.places:
             getattr(group, "owners", {}).pop(place, None)
@@ -86,7 +92,8 @@ async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(
     """The others get its partitions when its session is over; by then it reads them no more."""
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
-        first, its, others = await two(group, topic, **kind.settings, **BRIEF)
+        settings = await briefly(group, kind, node848)
+        first, its, others = await two(group, topic, **settings)
         had = set(its.places)
         said: list[str] = []
         noted = others.on_call
@@ -131,12 +138,13 @@ async def test_what_is_in_hands_is_waited_for(node848: KafkaNode, kind: Kind) ->
     """For longer than a session: heartbeats go on meanwhile."""
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
-        first, its = await group.member(topic, **kind.settings, **BRIEF)
+        settings = await briefly(group, kind, node848)
+        first, its = await group.member(topic, **settings)
         await until(lambda: its.places)
         its.held = asyncio.Event()
-        _, others = await group.member(topic, **kind.settings, **BRIEF)
+        _, others = await group.member(topic, **settings)
         await until(lambda: "waits" in its.names)
-        counts = group.clients[1]._view.observer.group(group.id)
+        counts = first._view.observer.group(group.id)
         before = counts.heartbeats
         await until(lambda: counts.heartbeats >= before + 25)
         assert others.places == set()

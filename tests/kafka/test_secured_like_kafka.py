@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
+from functools import partial
 from typing import Any
 
 import pytest
@@ -46,6 +47,7 @@ from tests.support.secured_broker import (
     sign_in,
     sign_in_bare,
 )
+from tests.support.settling import settle
 from tools.kafka.secured import SESSION_MS, SecuredKafka
 
 __all__ = ["secured"]
@@ -63,8 +65,8 @@ class Side:
     bootstrap: Mapping[str, str]
     tls: ssl.SSLContext
     passwords: Mapping[str, str]
-    #: Kafka's controller has a change sooner than its brokers.
-    settles_s: float = 0.0
+    #: Kafka's controller has a change sooner than its brokers, which this waits for.
+    settle: Callable[[], None] = lambda: None
 
     def connect(self, listener: str) -> RawConnection:
         tls = None if "PLAINTEXT" in listener else self.tls
@@ -88,9 +90,10 @@ class Side:
 
 
 @pytest.fixture(scope="module")
-def real(secured: SecuredKafka) -> Side:
+def real(secured: SecuredKafka) -> Iterator[Side]:
     tls = ssl.create_default_context(cadata=secured.authority.pem)
-    return Side(secured.bootstrap, tls, secured.passwords, settles_s=0.3)
+    with RawConnection(secured.bootstrap["PLAINTEXT"]) as admin:
+        yield Side(secured.bootstrap, tls, secured.passwords, partial(settle, admin))
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +286,7 @@ def scram_users(side: Side) -> list[object]:
             request = AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
             answer = connection.exchange(request, 0)
             said.append(sorted((it.user, it.error_code, it.error_message) for it in answer.results))
-            time.sleep(side.settles_s)
+            side.settle()
             names = [UserName(name=name) for name in ("eve", "ann", "eve2", "joe", "joe")]
             found = connection.exchange(DescribeUserScramCredentialsRequest(users=names), 0)
             said.append(
@@ -306,7 +309,7 @@ def delegation_tokens(side: Side) -> list[object]:
     said: list[object] = []
 
     def ask(connection: RawConnection, request: Request[Any], version: int) -> Any:
-        time.sleep(side.settles_s)
+        side.settle()
         answer = connection.exchange(request, version)
         said.append((type(request).__name__, version, answer.error_code))
         return answer
