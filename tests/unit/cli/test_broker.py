@@ -32,7 +32,7 @@ from tests.support.raw_connection import RawConnection
 from tests.support.secured_broker import client_tls, password, pem_of, sign_in
 from tests.unit.broker.raw_requests import produce_request
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 
 
 @dataclass

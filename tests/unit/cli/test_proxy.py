@@ -23,7 +23,7 @@ from tests.support.cli_process import complaints, started
 from tests.support.embedded import threaded_broker
 from tests.support.raw_connection import ClosedByBrokerError, RawConnection
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 
 
 @contextlib.contextmanager
