@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 from .environment import ROOT
 
-__all__ = ["started"]
+__all__ = ["complaints", "started"]
 
 #: A command that complains of nothing: of no resource left open, of no warning.
 STRICT = ("-X", "dev", "-W", "error")
@@ -43,3 +44,9 @@ def started(
             yield process
         finally:
             process.kill()
+
+
+def complaints(err: str) -> list[str]:
+    """Lines of standard error, but for those in which asyncio's debug mode calls a machine slow."""
+    slow = re.compile(r"Executing <.*> took \d+\.\d+ seconds")
+    return [line for line in err.splitlines() if not slow.fullmatch(line)]

@@ -27,7 +27,7 @@ __all__ = [
 T = TypeVar("T")
 B = TypeVar("B", Broker, Cluster)
 
-STOP_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 60.0
 
 UNKNOWN_TOPIC_ID = Uuid.parse("AAAAAAAAAAAAAAAAAAAAAQ")
 """The id of no topic: Kafka keeps it for the metadata log."""

@@ -21,7 +21,7 @@ from tests.support.environment import ROOT
 from tools.setup.ports import free_ports
 
 PROXIES = ("proxy.py", "rewriting_proxy.py")
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 
 #: Before a program: interrupts it at the fifth connection that it accepts.
 INTERRUPTED = """

@@ -133,9 +133,11 @@ def test_a_frame_is_cut(
 @pytest.mark.parametrize(("fault", "written"), [(LoseAnswer(), 1), (SilentConnection(), 0)])
 def test_a_connection_falls_silent(fault: Any, written: int, topics: ThreadedBroker) -> None:
     topics.call(lambda it: it.control(fault, request=ProduceRequest, times=1))
-    with RawConnection(topics.bootstrap, timeout=0.3) as connection:
+    with RawConnection(topics.bootstrap) as connection:
         connection.send(produce(0), 9)
         connection.send(produce(1), 9)
+        topics.until(lambda it: it.end_offset("t", 0) == written)
+        connection._socket.settimeout(0.3)
         with pytest.raises(TimeoutError):
             connection.receive()
         assert ends(topics) == [written, 0]

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import itertools
 import socket
-import time
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -121,13 +120,14 @@ class Session:
         await self.attempt(producer.close)
 
     async def attempt(self, work: Callable[[], Awaitable[object]]) -> None:
-        begun = time.monotonic()
+        now = asyncio.get_running_loop().time
+        begun = now()
         try:
             async with asyncio.timeout(10):
                 await work()
         except kproto.KprotoError as error:
             self.errors.append(error)
-        self.longest_s = max(self.longest_s, time.monotonic() - begun)
+        self.longest_s = max(self.longest_s, now() - begun)
 
     async def read(self) -> None:
         consumer = self.client.consumer(TOPIC, stop_at_end=True, max_wait_ms=5)

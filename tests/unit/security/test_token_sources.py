@@ -59,13 +59,15 @@ async def test_a_file_is_read_again_each_time(tmp_path: Path) -> None:
 async def test_nobody_else_waits_for_a_file_that_is_a_pipe(tmp_path: Path) -> None:
     path = tmp_path / "token"
     os.mkfifo(path)
-    writer = threading.Timer(0.3, path.write_text, ["tok.en"])
+    go_on = threading.Event()
+    writer = threading.Thread(target=lambda: go_on.wait() and path.write_text("tok.en"))
     writer.start()
     asked = asyncio.ensure_future(OAuthBearer(TokenFile(path)).exchange("b1"))
     await asyncio.sleep(0.05)
     try:
         assert not asked.done()
     finally:
+        go_on.set()
         exchange = await asked
         writer.join()
     assert b"Bearer tok.en\x01" in exchange.first()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -45,8 +44,7 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_supervised_program_does_not_outlive_the_pipe() -> None:
-    command = supervised(python("import time; print('up', flush=True); time.sleep(60)"), grace_s=5)
-    started = time.monotonic()
+    command = supervised(python("import time; print('up', flush=True); time.sleep(600)"), grace_s=5)
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -54,15 +52,14 @@ def test_a_supervised_program_does_not_outlive_the_pipe() -> None:
         assert process.stdout.readline() == "up\n"
         assert process.stdin is not None
         process.stdin.close()
-        process.wait(30)
-    assert time.monotonic() - started < 30
+        process.wait(120)
 
 
 def test_a_supervised_program_ends_by_itself_with_its_own_code() -> None:
     with subprocess.Popen(
         supervised(python("import sys; sys.exit(3)"), grace_s=5), stdin=subprocess.PIPE
     ) as process:
-        assert process.wait(30) == 3
+        assert process.wait(120) == 3
 
 
 def test_what_was_found_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -212,7 +212,7 @@ async def test_a_broker_that_closes_leaves_no_handshake_and_no_connection() -> N
     )
     while not broker.connections:  # noqa: ASYNC110 - what is waited for is the broker's own affair
         await asyncio.sleep(0.001)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await broker.close()
         assert broker.connections == 0
         assert await silent_reader.read() == b""
@@ -241,7 +241,7 @@ async def test_a_client_that_never_says_goodbye_is_not_waited_for() -> None:
                 into.write(await loop.sock_recv(plain, 10_000))
         side.write(frame(b"\0\3\0\0\0\0\0\1\xff\xff"))  # Metadata, which is refused
         await loop.sock_sendall(plain, out.read())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not broker.connections:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
             while broker.connections:  # noqa: ASYNC110

@@ -229,7 +229,7 @@ def sending_alerts(context: ssl.SSLContext) -> Iterator[Any]:
 
     def serve() -> None:
         connection, _ = listener.accept()
-        connection.settimeout(5)
+        connection.settimeout(60)
         with context.wrap_socket(
             connection, server_side=True, do_handshake_on_connect=False
         ) as secured:

@@ -6,10 +6,14 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import sys
 import threading
+import time
+import traceback
 
 import pytest
 from kproto_pipeline.spark.clients import (
+    Work,
     begin,
     close_clients,
     on_loop,
@@ -56,6 +60,23 @@ def test_a_broker_that_is_not_there_is_told_at_once_and_asked_again_later() -> N
             with_client(options, never)
 
 
+def interrupt_who_waits() -> None:
+    """SIGINT, as soon as the main thread waits for the end of its work."""
+    main = threading.main_thread().ident or 0
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        calls = [
+            each.name
+            for each in traceback.StackSummary.extract(
+                traceback.walk_stack(sys._current_frames()[main]), limit=3, lookup_lines=False
+            )
+        ]
+        if calls == ["wait", "wait", "result"]:
+            os.kill(os.getpid(), signal.SIGINT)
+            return
+        time.sleep(0.001)
+
+
 def test_work_has_ended_when_an_interrupt_is_raised() -> None:
     ended: list[str] = []
 
@@ -66,12 +87,17 @@ def test_work_has_ended_when_an_interrupt_is_raised() -> None:
             await asyncio.sleep(0.05)
             ended.append("yes")
 
-    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    interrupting = threading.Thread(target=interrupt_who_waits)
+
+    def interrupted(work: Work[None]) -> None:
+        interrupting.start()
+        work.result()
+
+    work = begin(long())
     with pytest.raises(KeyboardInterrupt):
-        on_loop(long())
+        interrupted(work)
     assert ended == ["yes"]
-    timer.join()
+    interrupting.join()
 
 
 def test_closing_ends_work_that_is_under_way() -> None:
