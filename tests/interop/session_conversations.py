@@ -17,6 +17,8 @@ from kproto.messages.metadata_request import MetadataRequest, MetadataRequestTop
 from kproto.records import read_batches
 from kproto.wire.uuid import ZERO_UUID, Uuid
 from tests.support.batches import batch_bytes
+from tests.support.raw_connection import RawConnection
+from tests.support.settling import settle
 
 from .conversations import NOBODY, Said
 from .talk import PATIENCE_S, Talk, error
@@ -183,7 +185,8 @@ def _until_gone(talk: Talk, name: str) -> None:
     while time.monotonic() < deadline:
         (found,) = talk.ask(wanted, 9).topics
         if found.error_code:
-            time.sleep(0.5)  # the log goes a little later
+            with RawConnection(talk.bootstrap) as connection:
+                settle(connection)  # the log goes a little later
             return
         time.sleep(0.05)
     raise AssertionError(f"topic {name} did not go")

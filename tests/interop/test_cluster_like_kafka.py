@@ -32,6 +32,7 @@ from tests.support.batches import batch_bytes
 from tests.support.brokers import StartCluster
 from tests.support.embedded import threaded_cluster
 from tests.support.raw_connection import ClosedByBrokerError, RawConnection
+from tests.support.settling import settle
 
 from .talk import error
 
@@ -138,7 +139,9 @@ class Nodes:
         while True:
             said = [self.metadata(node) for node in sorted(in_sync)]
             if all(it == said[0] for it in said) and self._is_settled(said[0], in_sync):
-                time.sleep(0.5)  # metadata knows of a leader before the leader does
+                for node in in_sync:  # metadata knows of a leader before the leader does
+                    with RawConnection(self.addresses[node]) as connection:
+                        settle(connection)
                 return said[0]
             assert time.monotonic() < deadline, said
             time.sleep(0.2)

@@ -53,9 +53,15 @@ _SET = 0
 
 
 def config_of(version: str) -> dict[str, str]:
-    """`SHORT` for a release: an old one has no settings of groups, and all are brief there."""
-    brief = {"group.consumer.session.timeout.ms": str(BRIEF_MS)}
-    return SHORT if version == NEWEST else SHORT | brief
+    """`SHORT` for a release: an old one has no settings of groups, and all are brief there.
+
+    Members go by nine intervals of heartbeats there, which are not to be over in a moment.
+    """
+    old = {
+        "group.consumer.session.timeout.ms": str(BRIEF_MS),
+        "group.consumer.heartbeat.interval.ms": "200",
+    }
+    return SHORT if version == NEWEST else SHORT | old
 
 
 class Group(Members):

@@ -228,9 +228,15 @@ def protocols(
 
 
 def asks_to_join(side: ConsumerSide, who: str, *topics: str, **fields: Any) -> object:
-    """The same of one that has to wait; v3 gives it its id with the answer alone."""
+    """The same of one that has to wait; v3 gives it its id with the answer alone.
+
+    A group with a new member is described only once the log of its coordinator has it.
+    """
     side.join(who, 3, side.ids.get(who, ""), protocols(topics, **fields))
     side.arrives()
+    deadline = time.monotonic() + PATIENCE_S
+    while who not in {client_id for _, _, client_id, *_ in side.describe()[-1]}:
+        assert time.monotonic() < deadline
     return side.hears(who, 0)
 
 

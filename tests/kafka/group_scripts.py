@@ -52,6 +52,14 @@ def beat(side: Side, who: str, instance_id: str | None = None) -> object:
     return side.beat(who, 4, side.ids[who], side.generations[who], instance_id)
 
 
+def until_asked(side: Side, who: str, instance_id: str | None = None) -> None:
+    """Heartbeats until `who` is asked to join again."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (heard := beat(side, who, instance_id)) != "REBALANCE_IN_PROGRESS":
+        assert heard == "NONE"
+        assert time.monotonic() < deadline
+
+
 def stable(
     side: Side, *members: str, of_second: Mapping[str, Any] | None = None, **fields: Any
 ) -> Iterator[object]:
@@ -67,9 +75,7 @@ def stable(
     yield joined(side, first, **statics.get(first, {}))
     # The second joins, which asks the first to join again.
     side.join(second, 9 if second in statics else 3, "", RANGE, **statics.get(second, {}), **last)
-    deadline = time.monotonic() + PATIENCE_S
-    while beat(side, first) != "REBALANCE_IN_PROGRESS":
-        assert time.monotonic() < deadline
+    until_asked(side, first)
     yield joined(side, first, **statics.get(first, {}), **fields)
     yield side.hears(second, PATIENCE_S)
     yield synced(side, first, **statics.get(first, {}))
@@ -122,8 +128,7 @@ def a_static_member_comes_back_with_another_wish(side: Side) -> Iterator[object]
 def a_static_member_comes_back_while_the_leader_assigns(side: Side) -> Iterator[object]:
     yield from stable(side, "a", "static")
     side.join("a", 9, side.ids["a"], RANGE)
-    while beat(side, "static", "static") != "REBALANCE_IN_PROGRESS":
-        pass
+    until_asked(side, "static", "static")
     yield joined(side, "static", instance_id="static")
     yield side.hears("a", PATIENCE_S)
     side.sync("static", 5, side.ids["static"], side.generations["static"], protocol="range")
@@ -171,8 +176,7 @@ def a_static_member_does_not_join_again(side: Side) -> Iterator[object]:
 def a_leader_does_not_assign(side: Side) -> Iterator[object]:
     yield from stable(side, "a", "b")
     side.join("a", 9, side.ids["a"], RANGE, rebalance_ms=SHORT_MS)
-    while beat(side, "b") != "REBALANCE_IN_PROGRESS":
-        pass
+    until_asked(side, "b")
     yield joined(side, "b", rebalance_ms=SHORT_MS)
     yield side.hears("a", PATIENCE_S)
     yield synced(side, "b")
@@ -183,8 +187,7 @@ def a_leader_does_not_assign(side: Side) -> Iterator[object]:
 def a_member_asks_for_no_assignment(side: Side) -> Iterator[object]:
     yield joined(side, "a")
     side.join("b", 3, "", RANGE, rebalance_ms=SHORT_MS)
-    while beat(side, "a") != "REBALANCE_IN_PROGRESS":
-        pass
+    until_asked(side, "a")
     yield joined(side, "a", rebalance_ms=SHORT_MS)
     yield side.hears("b", PATIENCE_S)
     yield synced(side, "a")
@@ -207,7 +210,9 @@ def an_id_is_not_used(side: Side) -> Iterator[object]:
 def the_last_session_is_over(side: Side) -> Iterator[object]:
     yield joined(side, "a", session_ms=SHORT_MS)
     yield synced(side, "a")
+    deadline = time.monotonic() + PATIENCE_S
     while side.describe()[2] != "Empty":
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     yield side.describe()
     yield beat(side, "a")

@@ -14,7 +14,7 @@ from kproto.client.groups.subscription import Subscription
 from kproto.messages import (
     ConsumerGroupHeartbeatRequest,
 )
-from tests.kafka.consumer_members import BRIEF_MS, NEWEST, SHORT, Group, failed
+from tests.kafka.consumer_members import BRIEF_MS, NEWEST, SHORT, Group, config_of, failed
 from tests.kafka.members_of_groups import all_of, shared, until
 from tests.support.brokers import StartKafka
 from tools.kafka import KafkaNode
@@ -56,7 +56,7 @@ async def test_a_member_goes_by_the_session_of_its_group(node848: KafkaNode) -> 
         await until(lambda: its.places)
         inner = member._member
         assert isinstance(inner, ConsumerMember)
-        interval_ms = int(SHORT["group.consumer.heartbeat.interval.ms"])
+        interval_ms = int(config_of(node848.version)["group.consumer.heartbeat.interval.ms"])
         told = node848.version == NEWEST
         assert inner._membership.session_ms == (BRIEF_MS if told else 9 * interval_ms)
 

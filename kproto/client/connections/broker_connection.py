@@ -282,15 +282,18 @@ class BrokerConnection(asyncio.BufferedProtocol):
             ends_at = self.clock.monotonic() + limit_ms / 1000
             return cast(R, await self._exchange(request, used, ends_at, limit_ms))
 
-    def post(self, request: Request[R], *, version: int, tell: Tell) -> bool:
+    def post(
+        self, request: Request[R], *, version: int, tell: Tell, may_be_lost: bool = False
+    ) -> bool:
         """Write `request` now, and `tell` later what came of it: the response, or an error.
 
         False, and nothing done, where there is something to wait for: other requests, or a broker
-        that does not read. Then `request` waits. Raises what it raises before it has written.
+        that does not read, or that may be closing the connection, unless it `may_be_lost`. Then
+        `request` waits. Raises what it raises before it has written.
         """
         self._refuse_unanswered(request, version)
         now = self.clock.monotonic()
-        if not self._can_post(now):
+        if not self._can_post(now, may_be_lost=may_be_lost):
             return False
         try:
             _, data = self._protocol.send(request, version)
@@ -315,12 +318,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._post(request, version, data, tell, now)
         return True
 
-    def _can_post(self, now: float) -> bool:
+    def _can_post(self, now: float, *, may_be_lost: bool = False) -> bool:
         """Take a slot, if nothing has to be waited for. Raises what ended the connection."""
         if not self._writing.is_at_hand:
             return False
         self._raise_if_failed()
-        return not self._is_quiet(now) and self._slots.take_at_once()
+        return (may_be_lost or not self._is_quiet(now)) and self._slots.take_at_once()
 
     def _is_quiet(self, now: float) -> bool:
         """True where nothing has passed for a while: the broker may be closing the connection."""

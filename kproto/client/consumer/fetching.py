@@ -198,7 +198,9 @@ class Fetching:
                 version = connection.version_of(FetchRequest)
                 closing = closing_request(session_id)
                 with suppress(KprotoError):
-                    connection.post(closing, version=version, tell=lambda outcome: None)
+                    connection.post(
+                        closing, version=version, tell=lambda outcome: None, may_be_lost=True
+                    )
         self._sessions.clear()
 
     def _attempt_ends_at(self, states: Iterable[PartitionState], now: float) -> float:

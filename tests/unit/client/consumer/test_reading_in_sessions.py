@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from kproto import Client, Consumer, CorruptBatchError
+from kproto.client.connections.broker_connection import QUIET_S
+from kproto.clock import SYSTEM_CLOCK, Clock
 from kproto.messages import FetchRequest, FetchResponse
 from kproto.protocol.connection import ReceivedRequest
+from kproto.testing.clock import ManualClock
 from tests.unit.client.broker_sessions import BrokerSessions
 from tests.unit.client.consumer.reading import first_of, read
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
@@ -24,11 +27,11 @@ QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=2000)
 
 @asynccontextmanager
 async def cluster(
-    partitions: int = 2, settings: Any = QUICK
+    partitions: int = 2, settings: Any = QUICK, clock: Clock = SYSTEM_CLOCK
 ) -> AsyncIterator[tuple[ScriptedBroker, ScriptedLog, Client]]:
     async with (
         ScriptedBroker({"t": partitions}) as broker,
-        Client(broker.bootstrap, settings) as client,
+        Client(broker.bootstrap, settings, clock=clock) as client,
     ):
         log = ScriptedLog(broker)
         log.sessions = BrokerSessions()
@@ -62,6 +65,18 @@ async def test_a_fetch_names_what_has_changed() -> None:
         assert [fetch.session_epoch for fetch in log.fetches[:4]] == [0, 1, 2, 3]
         await broker.until(lambda: log.sessions.closed == [101])
         assert log.sessions.sessions == {}
+
+
+async def test_a_session_is_closed_where_nothing_but_fetches_has_passed_for_long() -> None:
+    """They have a connection of their own, and that of everything else is quiet."""
+    clock = ManualClock()
+    async with cluster(clock=clock) as (broker, log, client):
+        log.append(batch(0, [b"a"]))
+        async with client.consumer("t", max_wait_ms=5) as consumer:
+            records = aiter(consumer)
+            assert (await anext(records)).value == b"a"
+            await clock.advance(1_000 * QUIET_S + 1)
+        await broker.until(lambda: log.sessions.closed == [101])
 
 
 async def test_who_is_at_the_end_of_a_partition_has_it_forgotten() -> None:
