@@ -234,6 +234,7 @@ async def test_an_honest_session_has_no_errors(broker: Broker) -> None:
         await session.client.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", CASES)
 async def test_a_broker_that_stays_hostile(broker: Broker, attack: Attack) -> None:
     """From the third response on, which is of Metadata or later, nothing is right any more."""

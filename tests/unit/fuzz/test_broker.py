@@ -130,6 +130,7 @@ def fuzzed(broker: Bad, kinds: tuple[str, ...] = ("sound",)) -> BrokerResult:
     return fuzz_broker(broker.address, settings=settings, kinds=kinds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["crashed", "hung", "malformed", "closed"])
 def test_a_broken_broker_is_found_out(fault: str) -> None:
     with bad(fault) as broker:

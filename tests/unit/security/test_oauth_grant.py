@@ -209,6 +209,7 @@ async def test_an_issuer_that_is_nowhere() -> None:
     assert isinstance(await refused(issuer), BrokerConnectionError)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize(
     ("pause_s", "told"),

@@ -161,6 +161,7 @@ async def test_another_mechanism_is_told_with_those_that_are_there() -> None:
                 await client.request(MetadataRequest())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism",
     [

@@ -412,6 +412,7 @@ async def test_a_delivery_whose_wait_was_broken_off_is_told_by_the_flush() -> No
         assert told.value.records[0].value == b"lost"
 
 
+@pytest.mark.slow
 async def test_every_record_that_did_not_go_is_in_the_error() -> None:
     """One of a batch that failed, and one whose partition never came."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
