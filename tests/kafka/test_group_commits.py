@@ -11,7 +11,7 @@ import kproto
 from kproto.client.consumer.committed import (
     ToCommit,
     commit_answers,
-    commit_request,
+    commit_requests,
     committed_in,
     committed_requests,
 )
@@ -113,7 +113,8 @@ async def test_every_version_says_what_is_meant(client: kproto.Client, topic: st
             continue
         offset += 1
         given = {place: ToCommit(offset, 0, info.topic_id, f"v{version}")}
-        request = commit_request(topic, None, given)
+        by_id, by_name = commit_requests(topic, None, given, lambda its: its.metadata)
+        request = by_id if version >= 10 else by_name
 
         async def commit(
             request: OffsetCommitRequest = request,

@@ -16,10 +16,11 @@ from typing import Final
 
 from ...wire.errors import BrokerResponseError, UnsupportedVersionError
 from ...wire.uuid import ZERO_UUID, Uuid
-from ..cluster.metadata import TopicInfo, TopicPartition
+from ..cluster.metadata import TopicInfo, TopicPartition, named
 from ..cluster.view import ClusterView
 from ..retry import Attempts, Remedy, remedy_of
 from .assigned_partition import AssignedPartition, Awaits
+from .commit_labels import unlabelled
 from .committed import CommittedOffset, Identity, ToCommit, committed_in, committed_requests
 from .done_ahead import MOST_BYTES, DoneAhead, ahead_in, ahead_of, joined, text_of
 from .errors import NoCommittedOffsetError
@@ -66,6 +67,7 @@ class Assigned:
         self._first: dict[str, TopicInfo] = {}  # topics as they were seen first
         self._held: set[TopicPartition] = set()  # nobody is to read them yet
         self._other: set[TopicPartition] = set()  # made anew, and not assigned anew yet
+        self._of_another: set[TopicPartition] = set()  # of which commits are of a topic before
         self.by_place: dict[TopicPartition, PartitionState] = {}
         self.states: dict[TopicPartition, AssignedPartition] = {}
         self.unbegun: set[str] = set()
@@ -146,10 +148,14 @@ class Assigned:
                 else:
                     self._other.add(place)
                 continue
-            state.is_anew = True
-            if self._start not in ("earliest", "none"):
-                state.on_begun = partial(self._passes, place, state)
-            state.begin_by("earliest")
+            self._begin_at_its_start(place, state)
+
+    def _begin_at_its_start(self, place: TopicPartition, state: AssignedPartition) -> None:
+        """Read a topic that was made anew."""
+        state.is_anew = True
+        if self._start not in ("earliest", "none"):
+            state.on_begun = partial(self._passes, place, state)
+        state.begin_by("earliest")
 
     def changed(self) -> None:
         """Have who waits for records look again."""
@@ -391,7 +397,9 @@ class Assigned:
         begun = {}
         for place, state in self._still(states, "commit").items():
             known = committed[place]
-            if known is None:
+            if known is None and place in self._of_another:
+                self._begin_at_its_start(place, state)
+            elif known is None:
                 state.awaits = "start"
             else:
                 state.begin_at(known.offset, known.leader_epoch)
@@ -405,7 +413,7 @@ class Assigned:
     async def committed(
         self, places: Iterable[TopicPartition]
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        """What the group has committed of these; None where nothing was."""
+        """What the group has committed of these; None where nothing was, or of a topic before."""
         places = list(places)
         if not places:
             return {}
@@ -443,13 +451,51 @@ class Assigned:
                 refused = refused or error  # nothing was sent
                 continue
             try:
-                return committed_in(response, self._group_id, places, id_of)
+                found = committed_in(response, self._group_id, places, id_of)
+                return await self._of_these_topics(found)
             except BrokerResponseError as error:
                 if remedy_of(error) is Remedy.REFRESH:
                     self._view.cluster.forget(names)  # their ids may be others by now
                 raise
         assert refused is not None, "all were refused"
         raise refused
+
+    async def _of_these_topics(
+        self, found: dict[TopicPartition, CommittedOffset | None]
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        """Leave out commits that name another topic than the one that is there by now."""
+        labels = {
+            place: label
+            for place, its in found.items()
+            if its is not None and (label := unlabelled(its.metadata)[0]) is not None
+        }
+        cluster = self._view.cluster
+
+        def others() -> list[TopicPartition]:
+            return [
+                place
+                for place, label in labels.items()
+                if (info := cluster.topics.get(place[0])) is not None
+                and label.is_of_another(cluster.cluster_id, info.topic_id)
+            ]
+
+        if suspects := others():  # what is known may be the older one
+            await self._view.refresh({topic for topic, _ in suspects})
+        of_another = others() if suspects else []
+        self._of_another.difference_update(found)
+        self._of_another.update(of_another)
+        if of_another:
+            logger.warning(
+                "%s: what the group has committed is of a topic that was deleted: the one of that "
+                "name that is there is read from its start",
+                named(of_another),
+            )
+        return {
+            place: None
+            if its is None or place in self._of_another
+            else its._replace(metadata=unlabelled(its.metadata)[1])
+            for place, its in found.items()
+        }
 
     async def _begin_by_start(self, states: Mapping[TopicPartition, AssignedPartition]) -> None:
         """Begin those of which the group has committed nothing."""

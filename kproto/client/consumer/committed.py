@@ -37,7 +37,7 @@ __all__ = [
     "Identity",
     "ToCommit",
     "commit_answers",
-    "commit_request",
+    "commit_requests",
     "committed_in",
     "committed_requests",
 ]
@@ -78,15 +78,39 @@ class CommittedOffset(NamedTuple):
     metadata: str
 
 
-def commit_request(
-    group_id: str, identity: Identity | None, offsets: Mapping[TopicPartition, ToCommit]
+def commit_requests(
+    group_id: str,
+    identity: Identity | None,
+    offsets: Mapping[TopicPartition, ToCommit],
+    label: Callable[[ToCommit], str],
+) -> Iterator[OffsetCommitRequest]:
+    """Commit `offsets` for a member; without one for a group that has none.
+
+    What newer brokers take stands first: topics by their ids alone (v10). Others know their names,
+    and the metadata is what `label` makes of it.
+    """
+    if all(its.topic_id != ZERO_UUID for its in offsets.values()):
+        yield _commit_request(group_id, identity, offsets, by_id=True)
+    told = {place: its._replace(metadata=label(its)) for place, its in offsets.items()}
+    yield _commit_request(group_id, identity, told, by_id=False)
+
+
+def _commit_request(
+    group_id: str,
+    identity: Identity | None,
+    offsets: Mapping[TopicPartition, ToCommit],
+    *,
+    by_id: bool,
 ) -> OffsetCommitRequest:
-    """Commit `offsets` for a member; without one for a group that has none."""
     topics: dict[tuple[str, Uuid], OffsetCommitRequestTopic] = {}
     for (topic, partition), its in offsets.items():
         key = (topic, its.topic_id)
         if key not in topics:
-            topics[key] = OffsetCommitRequestTopic(name=topic, topic_id=its.topic_id)
+            topics[key] = (
+                OffsetCommitRequestTopic(topic_id=its.topic_id)
+                if by_id
+                else OffsetCommitRequestTopic(name=topic)
+            )
         topics[key].partitions.append(
             OffsetCommitRequestPartition(
                 partition_index=partition,

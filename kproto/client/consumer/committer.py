@@ -12,12 +12,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol, TypeAlias
 
-from ...wire.errors import BrokerResponseError, KprotoError, RequestTimeoutError
+from ...messages.offset_commit_response import OffsetCommitResponse
+from ...wire.errors import (
+    BrokerResponseError,
+    KprotoError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
 from ...wire.uuid import ZERO_UUID
 from ..cluster.metadata import TopicPartition, named
 from ..cluster.view import ClusterView
 from ..retry import Attempts, Remedy, remedy_of
-from .committed import Identity, ToCommit, commit_answers, commit_request
+from .commit_labels import labelled
+from .committed import Identity, ToCommit, commit_answers, commit_requests
 from .committing import Committing, judged
 from .done_ahead import is_told
 from .errors import CommitFailedError
@@ -89,6 +96,8 @@ class Committer:
         self._in_turn = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
         self._is_closed = False
+        #: Whether brokers that know topics by their names take a metadata that tells the topic.
+        self._labels = True
 
     async def commit(
         self,
@@ -195,9 +204,8 @@ class Committer:
                 break
             try:
                 identity = self._identity(left)
-                asking = view.request(commit_request(self._group_id, identity, left))
                 ends_at = attempts.ends_at(view.clock.monotonic())
-                response = await view.by(ends_at, asking, limit_ms)
+                response = await view.by(ends_at, self._ask(identity, left), limit_ms)
                 answers = judged(commit_answers(response, left))
             except KprotoError as lost:
                 if remedy_of(lost) is Remedy.FAIL and not _may_pass(lost):
@@ -236,6 +244,23 @@ class Committer:
         if fault is not None:
             raise fault
 
+    async def _ask(
+        self, identity: Identity | None, left: Mapping[TopicPartition, ToCommit]
+    ) -> OffsetCommitResponse:
+        refused: UnsupportedVersionError | None = None
+        for request in commit_requests(self._group_id, identity, left, self._label):
+            try:
+                return await self._view.request(request)
+            except UnsupportedVersionError as error:
+                refused = refused or error  # nothing was sent
+        assert refused is not None, "all were refused"
+        raise refused
+
+    def _label(self, its: ToCommit) -> str:
+        if not self._labels:
+            return its.metadata
+        return labelled(its.metadata, self._view.cluster.cluster_id, its.topic_id)
+
     def _shorter(
         self,
         left: Mapping[TopicPartition, ToCommit],
@@ -243,11 +268,18 @@ class Committer:
     ) -> dict[TopicPartition, ToCommit]:
         """The same without the text of ours that a broker finds too long."""
         found = {}
+        labels = self._labels
         for place, error in failed.items():
             its = left[place]
-            if error.name == "OFFSET_METADATA_TOO_LARGE" and is_told(its.metadata):
+            if error.name != "OFFSET_METADATA_TOO_LARGE":
+                continue
+            if is_told(its.metadata):
                 self._tell_less(len(its.metadata))
                 found[place] = its._replace(metadata="")
+            elif not its.metadata and self._label(its):
+                found[place] = its
+                labels = False
+        self._labels = labels
         return found
 
     def _is_ours(self, place: TopicPartition, claims: Claims) -> bool:

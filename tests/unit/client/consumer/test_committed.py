@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -11,7 +12,7 @@ from kproto.client.connections.version_choice import version_for
 from kproto.client.consumer.committed import (
     ToCommit,
     commit_answers,
-    commit_request,
+    commit_requests,
     committed_in,
     committed_requests,
 )
@@ -54,11 +55,27 @@ def chosen(request: Request, highest: int) -> int:  # type: ignore[type-arg]  # 
     return version_for(request, lambda kind, most: negotiate(kind, ranges, at_most=most))
 
 
+def commit(
+    highest: int,
+    identity: Who | None,
+    offsets: dict[tuple[str, int], ToCommit],
+    label: Callable[[ToCommit], str] = lambda its: its.metadata,
+) -> tuple[OffsetCommitRequest, int]:
+    """What such a broker is asked first, of what it takes, and its version."""
+    refused: UnsupportedVersionError | None = None
+    for request in commit_requests("g", identity, offsets, label):
+        try:
+            return request, chosen(request, highest)
+        except UnsupportedVersionError as error:
+            refused = error
+    assert refused is not None
+    raise refused
+
+
 @pytest.mark.parametrize("highest", OffsetCommitRequest.VALID_VERSIONS)
 def test_a_commit_says_at_each_version_what_it_can(highest: int) -> None:
     offsets = {("a", 1): ToCommit(5, 3, A, "m"), ("b", 0): ToCommit(6, 4, B)}
-    request = commit_request("g", Who("me", 8, None), offsets)
-    version = chosen(request, highest)
+    request, version = commit(highest, Who("me", 8, None), offsets, lambda its: f"l{its.metadata}")
     assert version == highest
     read = OffsetCommitRequest.decode(request.encode(version), version)
     assert read.group_id == "g"
@@ -75,23 +92,27 @@ def test_a_commit_says_at_each_version_what_it_can(highest: int) -> None:
     }
     a, b = (A, B) if version >= 10 else ("a", "b")
     epochs = (3, 4) if version >= 6 else (-1, -1)
-    assert found == {(a, 1): (5, epochs[0], "m"), (b, 0): (6, epochs[1], "")}
+    label = "" if version >= 10 else "l"
+    assert found == {
+        (a, 1): (5, epochs[0], f"{label}m"),
+        (b, 0): (6, epochs[1], label),
+    }
 
 
 def test_one_topic_without_an_id_and_all_go_by_name() -> None:
     offsets = {("a", 1): ToCommit(5, 3, A), ("b", 0): ToCommit(6, 4)}
-    assert chosen(commit_request("g", None, offsets), 10) == 9
+    assert commit(10, None, offsets)[1] == 9
 
 
 def test_a_static_member_wants_a_broker_that_knows_some() -> None:
-    request = commit_request("g", Who("me", 8, "one"), {("a", 1): ToCommit(5)})
-    assert chosen(request, 7) == 7
+    asked = Who("me", 8, "one"), {("a", 1): ToCommit(5)}
+    assert commit(7, *asked)[1] == 7
     with pytest.raises(UnsupportedVersionError, match="group_instance_id"):
-        chosen(request, 6)
+        commit(6, *asked)
 
 
 def test_without_a_member_it_says_so() -> None:
-    request = commit_request("g", None, {("a", 1): ToCommit(5)})
+    request, _ = commit(10, None, {("a", 1): ToCommit(5)})
     assert (request.member_id, request.generation_id_or_member_epoch) == ("", -1)
 
 
