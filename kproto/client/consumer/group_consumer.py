@@ -562,7 +562,8 @@ class GroupConsumer(RunningReader):
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """What the group has committed of these, without any of those that are read now.
 
-        None where nothing was. Raises BrokerResponseError.
+        None where nothing was, or of a topic of that name that was deleted. Raises
+        BrokerResponseError.
         """
         self._view.home.check()
         if partitions:
