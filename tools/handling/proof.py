@@ -13,6 +13,7 @@ from typing import Final
 
 import kproto
 from kproto.broker import Broker, BrokerSettings
+from kproto.client.consumer.commit_labels import unlabelled
 from kproto.client.consumer.done_ahead import ahead_in
 from kproto.client.consumer.running.settings import Order
 from kproto.messages import OffsetCommitKey, OffsetCommitValue
@@ -212,7 +213,7 @@ async def _commits(client: kproto.Client) -> list[Commit]:
         match decode_coordinator_record(record):
             case CoordinatorRecord(OffsetCommitKey() as key, OffsetCommitValue() as value):
                 if (key.group, key.topic) == (GROUP, TOPIC):
-                    ahead = ahead_in(value.metadata, value.offset)
+                    ahead = ahead_in(unlabelled(value.metadata)[1], value.offset)
                     done = () if ahead is None else range(ahead.base, ahead.top)
                     told = frozenset(at for at in done if ahead is not None and ahead.has(at))
                     at = value.commit_timestamp
