@@ -216,14 +216,15 @@ class Run:
     ) -> None:
         """Have these handled."""
         delay_ms = self._delays.get(place[0])
-        due_ms = None
-        if delay_ms is not None:
+        if delay_ms is None:
+            lane = self._tracker.add(state, claim, place, records)
+        else:
             now_ms = self._clock.now_ms()
-            due = [due_of(record, delay_ms, now_ms) for record in records]
-            self._look_at_groups(place[0], {each.group for each in due})
-            due_ms = [each.at_ms for each in due]
-        lane = self._tracker.add(state, claim, place, records, due_ms)
-        if due_ms is not None:
+            told = [due_of(record, delay_ms, now_ms) for record in records]
+            self._look_at_groups(place[0], {each.group for each in told})
+            due = self._clock.monotonic() + delay_ms / 1000
+            due_ms = [each.at_ms for each in told]
+            lane = self._tracker.add(state, claim, place, records, due_ms, due)
             self._ripen()
         if not lane.is_full and self._tracker.is_full(lane):
             lane.is_full = True
