@@ -82,7 +82,7 @@ class Run:
         self._changed = asyncio.Event()
         self._is_hurried = False
         self._is_over = False
-        self._ends_by = _NEVER
+        self._ends_by = _LONG_AGO
         self._error: BaseException | None = None
         self._handled = self._retried = self._put_off = self._dead_letters = 0
 
@@ -110,7 +110,7 @@ class Run:
 
     @property
     def left_ms(self) -> float:
-        """What is left of `drain_timeout_ms` once it is to stop."""
+        """What is left of `drain_timeout_ms` once it is to stop; nothing cancelled once more."""
         return max(0.0, (self._ends_by - self._clock.monotonic()) * 1000)
 
     # From the beginning to the end
@@ -139,6 +139,9 @@ class Run:
                     raise
                 cancelled = error
                 await self._drain(reader)
+        except asyncio.CancelledError:
+            self._ends_by = _LONG_AGO
+            raise
         finally:
             self._is_over = True
             for timer in (self._timer, self._commits_by):
