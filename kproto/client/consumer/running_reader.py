@@ -195,13 +195,11 @@ class RunningReader(Reader):
         in_hand.asked(self._view.clock.monotonic())  # what was handed out before is done
         in_hand.put_back_rest()
         in_hand.handling = run
-        has_ended = False
         try:
             await run.until_stopped()
-            has_ended = run.error is None
         finally:
             try:
-                await self._commit_done(run.left_ms if has_ended else 0.0)
+                await self._commit_done(run.left_ms)
                 await self._stop()
             finally:
                 undone = run.left_undone()

@@ -32,7 +32,7 @@ from .machine import Machine
 from .settings import GroupSettings
 from .steps import GiveUp, Leave, LeaveByHeartbeat, MemberIdentity, Parted, Step, TakeOn
 from .subscription import Subscription
-from .watching import Watch
+from .watching import Absent, Watch
 
 __all__ = ["Owner", "Shell", "Tell", "because"]
 
@@ -120,6 +120,7 @@ class Shell(ABC, Generic[M]):
         self.looks = looks
         self._membership = membership
         self._watch = Watch()
+        self._absent = Absent(view.settings.topic_timeout_ms / 1000)
         self._counts = view.observer.group(settings.group_id)
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -496,9 +497,22 @@ class Shell(ABC, Generic[M]):
 
     async def _know(self, names: Collection[str]) -> Tell:
         """Ask for topics while the member joins; who needs them sooner asks else."""
+        found: Collection[TopicInfo] = []
         with suppress(KprotoError):
-            await self._view.refresh(names)
-        return lambda now: None
+            found = await self._view.refresh(names)
+
+        def tell(now: float) -> None:
+            self._say_absent(found, now)
+            self._looks_at = min(self._looks_at, self._absent.looks_at)
+
+        return tell
+
+    def _say_absent(self, found: Iterable[TopicInfo], now: float) -> None:
+        subscription = self._membership.subscription
+        wanted = frozenset[str]() if subscription is None else subscription.topics
+        for topic in self._absent.heard(wanted, found, self._view.cluster.topics, now):
+            text = "topic %s, which it subscribes to, is not there: it is waited for"
+            self._say(text, topic, level=logging.WARNING)
 
     async def _tell_that_it_leaves(self, step: Parted) -> Tell:
         seconds = max(0.0, step.until - self._clock.monotonic())
@@ -525,6 +539,7 @@ class Shell(ABC, Generic[M]):
             found = []
 
         def tell(now: float) -> None:
+            self._say_absent(found, now)
             self._plan_look()
             subscription = self._membership.subscription
             if subscription is not None:
@@ -550,7 +565,9 @@ class Shell(ABC, Generic[M]):
         settings = self._view.settings
         age_ms = settings.retry_backoff_max_ms if self._watch.missing else 0
         seconds = (age_ms or settings.metadata_max_age_ms) / 1000
-        self._looks_at = self._clock.monotonic() + seconds
+        now = self._clock.monotonic()
+        soon = max(self._absent.looks_at, now + settings.retry_backoff_max_ms / 1000)
+        self._looks_at = min(now + seconds, soon)
 
 
 def because(what: str, fault: BaseException) -> KprotoError:

@@ -6,7 +6,7 @@ is only not known just now, as its leader moved, has not changed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Final
 
 from ...protocol.error_codes import code_of
@@ -14,7 +14,7 @@ from ..cluster.metadata import TopicInfo
 from .assignors.subscriptions import TopicRacks
 from .subscription import Subscription
 
-__all__ = ["Watch", "partition_count"]
+__all__ = ["Absent", "Watch", "partition_count"]
 
 _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
@@ -28,6 +28,45 @@ def partition_count(info: TopicInfo) -> int:
     while count in info.partitions:
         count += 1
     return count
+
+
+class Absent:
+    """Topics that a member subscribes to by name and that are not there: each is told once.
+
+    That is not before they were not there for `patience_s`, in which one that was just created may
+    become known; and again only where it was there meanwhile.
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._since: dict[str, float] = {}
+        self._told: set[str] = set()
+
+    def heard(
+        self, wanted: Container[str], topics: Iterable[TopicInfo], there: Container[str], now: float
+    ) -> list[str]:
+        """What is to be told, by an answer about some topics; others may be known to be there."""
+        gone = [info.name for info in topics if info.error_code == _NO_SUCH_TOPIC]
+        since = dict.fromkeys(gone, now) | self._since
+        self._since = {
+            name: moment
+            for name, moment in since.items()
+            if name in wanted and (name in gone or name not in there)
+        }
+        self._told &= self._since.keys()
+        found = [
+            name
+            for name in sorted(self._since.keys() & set(gone) - self._told)
+            if now - self._since[name] >= self._patience_s
+        ]
+        self._told.update(found)
+        return found
+
+    @property
+    def looks_at(self) -> float:
+        """When one that is not told yet may be."""
+        untold = [moment for name, moment in self._since.items() if name not in self._told]
+        return min(untold) + self._patience_s if untold else float("inf")
 
 
 class Watch:

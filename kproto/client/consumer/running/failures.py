@@ -112,7 +112,7 @@ class Due(NamedTuple):
 def due_of(record: Record, delay_ms: int, now_ms: int) -> Due:
     """When a record of a retry topic is due, in ms since 1970; also one that others put there.
 
-    It waits here for no longer than the delay, whatever the clock of who has put it there said.
+    That is no later than the delay from now, whatever the clock of who has put it there said.
     """
     try:
         told = failure_of(record)

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from itertools import repeat, takewhile
 from operator import attrgetter, length_hint
 from typing import Final
 
@@ -20,6 +20,8 @@ from ....records import Record
 from ...cluster.metadata import TopicPartition
 
 __all__ = ["AnyLane", "InOrderLane", "Lane"]
+
+_NEVER: Final = float("inf")
 
 _offset_of: Final = attrgetter("offset")
 
@@ -41,7 +43,8 @@ class Lane(ABC):
     """Records of `place` that are not done, in the order of their offsets.
 
     `incoming` has lists that nobody has looked at, `early` records of a retry topic that are not
-    due yet, each behind when it is. `attempts` has those that failed, with how often. A lane that
+    due yet, each behind when it is, by the time of day and by the clock that is never set back.
+    `attempts` has those that failed, with how often. A lane that
     `is_parting` gets no more, and begins nothing: `dropped` is the first offset behind all that
     were in hand that it has given up. One that `is_lost` counts for nothing. `is_ready` where it
     waits among the ready ones, `is_timed` where it is looked at again later, `is_full` where its
@@ -76,7 +79,7 @@ class Lane(ABC):
         self.claim = claim
         self.place = place
         self.incoming: deque[list[Record]] = deque()
-        self.early: deque[tuple[float, Record]] = deque()
+        self.early: deque[tuple[float, float, Record]] = deque()
         self.attempts: dict[int, int] = {}
         self.waiting = 0  # records in `incoming` and `early`
         self.enough = _ENOUGH
@@ -88,29 +91,34 @@ class Lane(ABC):
         self.is_timed = False
         self.dropped: int | None = None
 
-    def add(self, records: list[Record], due_ms: list[float] | None = None) -> None:
+    def add(
+        self, records: list[Record], due_ms: list[float] | None = None, due: float = _NEVER
+    ) -> None:
         """Take records behind all that were taken before; there is one at least.
 
-        Those of a retry topic come with when each is due, in ms since 1970.
+        Those of a retry topic come with when each is due, in ms since 1970, and when all of them
+        are, whatever the time of day is then: not before those that came before.
         """
         self.waiting += len(records)
         self.enough = _enough_of(records)
         if due_ms is None:
             self.incoming.append(records)
         else:
-            self.early.extend(zip(due_ms, records, strict=True))
+            self.early.extend(zip(due_ms, repeat(due), records))
 
-    def ripen(self, now_ms: float) -> float | None:
-        """Let what is due by then be handled; returns when the next one is, in ms since 1970.
+    def ripen(self, now: float, now_ms: float) -> float | None:
+        """Let what is due be handled; returns when the next one is, as far as can be told now.
 
-        One behind another is never earlier, as the delay of a topic is one.
+        They stay in their order: one behind another is earlier only where the time of day was set
+        back meanwhile, and then it waits for the one before.
         """
-        due: list[Record] = []
-        while self.early and self.early[0][0] <= now_ms:
-            due.append(self.early.popleft()[1])
-        if due:
-            self.incoming.append(due)
-        return self.early[0][0] if self.early else None
+        early = self.early
+        ripe: list[Record] = []
+        while early and (early[0][0] <= now_ms or early[0][1] <= now):
+            ripe.append(early.popleft()[2])
+        if ripe:
+            self.incoming.append(ripe)
+        return min(early[0][1], now + (early[0][0] - now_ms) / 1000) if early else None
 
     def failed(self, record: Record) -> int:
         """The handler has failed with it, once more; returns how often that was."""
@@ -131,7 +139,7 @@ class Lane(ABC):
     def _first_incoming(self) -> int | None:
         if self.incoming:
             return self.incoming[0][0].offset
-        return self.early[0][1].offset if self.early else None
+        return self.early[0][2].offset if self.early else None
 
     @abstractmethod
     def has_work(self) -> bool:

@@ -82,7 +82,7 @@ class Run:
         self._changed = asyncio.Event()
         self._is_hurried = False
         self._is_over = False
-        self._ends_by = _NEVER
+        self._ends_by = _LONG_AGO
         self._error: BaseException | None = None
         self._handled = self._retried = self._put_off = self._dead_letters = 0
 
@@ -110,7 +110,7 @@ class Run:
 
     @property
     def left_ms(self) -> float:
-        """What is left of `drain_timeout_ms` once it is to stop."""
+        """What is left of `drain_timeout_ms` once it is to stop; nothing cancelled once more."""
         return max(0.0, (self._ends_by - self._clock.monotonic()) * 1000)
 
     # From the beginning to the end
@@ -139,6 +139,9 @@ class Run:
                     raise
                 cancelled = error
                 await self._drain(reader)
+        except asyncio.CancelledError:
+            self._ends_by = _LONG_AGO
+            raise
         finally:
             self._is_over = True
             for timer in (self._timer, self._commits_by):
@@ -216,14 +219,15 @@ class Run:
     ) -> None:
         """Have these handled."""
         delay_ms = self._delays.get(place[0])
-        due_ms = None
-        if delay_ms is not None:
+        if delay_ms is None:
+            lane = self._tracker.add(state, claim, place, records)
+        else:
             now_ms = self._clock.now_ms()
-            due = [due_of(record, delay_ms, now_ms) for record in records]
-            self._look_at_groups(place[0], {each.group for each in due})
-            due_ms = [each.at_ms for each in due]
-        lane = self._tracker.add(state, claim, place, records, due_ms)
-        if due_ms is not None:
+            told = [due_of(record, delay_ms, now_ms) for record in records]
+            self._look_at_groups(place[0], {each.group for each in told})
+            due = self._clock.monotonic() + delay_ms / 1000
+            due_ms = [each.at_ms for each in told]
+            lane = self._tracker.add(state, claim, place, records, due_ms, due)
             self._ripen()
         if not lane.is_full and self._tracker.is_full(lane):
             lane.is_full = True

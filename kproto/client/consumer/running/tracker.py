@@ -1,8 +1,9 @@
 """Which records may be handled now, which again and when, and up to where each partition is done.
 
 Sans-IO: times are passed in, in seconds of the client's clock, those of retry topics in ms since
-1970. Partitions are known by their `state`: one that comes back after it went has another, and what
-was in hand of the one before counts for nothing.
+1970, too: as that may be set back, such a record is due at the earlier of two moments. Partitions
+are known by their `state`: one that comes back after it went has another, and what was in hand of
+the one before counts for nothing.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Tracker:
         self._parting: set[Lane] = set()
         self.ready: deque[Lane] = deque()
         self._later: list[tuple[float, int, Lane, Record | None]] = []
+        self._came: list[Lane] = []
         self._numbers = count()
 
     # What comes
@@ -44,16 +46,20 @@ class Tracker:
         place: TopicPartition,
         records: list[Record],
         due_ms: list[float] | None = None,
+        due: float = _NEVER,
     ) -> Lane:
-        """Take records of a partition; of a retry topic with when each is due."""
+        """Take records of a partition; of a retry topic with when each is due: see `Lane.add`.
+
+        `ripe` is to be asked then.
+        """
         lane = self._lanes.get(state)
         if lane is None:
             lane = self._lanes[state] = self._lane(state, claim, place)
-        lane.add(records, due_ms)
+        lane.add(records, due_ms, due)
         if due_ms is None:
             self._queue(lane)
-        elif not lane.is_timed:
-            self.later(lane, None, float("-inf"))  # for `ripe` to look when it is
+        else:
+            self._came.append(lane)
         return lane
 
     def _lane(self, state: object, claim: object, place: TopicPartition) -> Lane:
@@ -119,18 +125,24 @@ class Tracker:
 
     def ripe(self, now: float, now_ms: float) -> None:
         """Let what is due be handled."""
+        while self._came:
+            self._look_at(self._came.pop(), now, now_ms)
         while self._later and self._later[0][0] <= now:
             _, _, lane, record = heapq.heappop(self._later)
             if lane.is_lost:
                 continue
             if record is not None:
                 lane.offer(record)
+                self._queue(lane)
             else:
                 lane.is_timed = False
-                at_ms = lane.ripen(now_ms)
-                if at_ms is not None:
-                    self.later(lane, None, now + (at_ms - now_ms) / 1000)
-            self._queue(lane)
+                self._look_at(lane, now, now_ms)
+
+    def _look_at(self, lane: Lane, now: float, now_ms: float) -> None:
+        due = lane.ripen(now, now_ms)
+        if due is not None and not lane.is_timed:
+            self.later(lane, None, due)
+        self._queue(lane)
 
     # Up to where
 

@@ -112,6 +112,48 @@ async def test_a_topic_that_will_never_be_read_is_told_to_who_does_not_lead_too(
             await closing
 
 
+@pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
+async def test_a_topic_that_is_not_there_is_told_once_after_a_fresh_one_would_be_known(
+    group_protocol: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = ManualClock()
+
+    async def passes(condition: Any, ms: int = 100) -> None:
+        while not condition():
+            await clock.advance(ms)
+            await asyncio.sleep(0.001)
+
+    settings = ClientSettings(metadata_max_age_ms=10_000)
+    async with (
+        Broker(clock=clock) as broker,
+        Client(broker.bootstrap, settings, clock=clock) as client,
+        Client(broker.bootstrap, settings, clock=clock) as other,
+    ):
+        await client.create_topics(NewTopic("t"))
+        given: Any = {"group": "billing", "group_protocol": group_protocol}
+        first = client.consumer("t", **given)
+        await first.__aenter__()
+        await passes(lambda: first.assignment)
+        begun = clock.monotonic()
+        second = other.consumer(["ordres", "t", "late"], **given)
+        await second.__aenter__()
+        asked = asyncio.create_task(anext(aiter(second)))
+        await passes(lambda: clock.monotonic() > begun + 4)
+        await client.create_topics(NewTopic("late"))
+        assert "not there" not in caplog.text
+        await passes(lambda: clock.monotonic() > begun + 60, 250)
+        told = [each.getMessage() for each in caplog.records if "not there" in each.getMessage()]
+        assert told == [
+            "group billing: topic ordres, which it subscribes to, is not there: it is waited for"
+        ]
+        assert not asked.done()
+        for consumer in (first, second):
+            closing = asyncio.create_task(consumer.close())
+            await passes(closing.done)
+            await closing
+        asked.cancel()
+
+
 async def test_who_reads_by_hand_is_told_that_a_topic_is_gone() -> None:
     async with group(TEN) as it:
         it.log.failing[P0] = 3

@@ -14,7 +14,7 @@ from kproto.client.groups.assignors.subscriptions import Subscription as Told
 from kproto.client.groups.leading import assigned, members_in, racks_of, refused_topic
 from kproto.client.groups.protocol_data import subscription_bytes
 from kproto.client.groups.subscription import Subscription
-from kproto.client.groups.watching import Watch, partition_count
+from kproto.client.groups.watching import Absent, Watch, partition_count
 from kproto.messages.join_group_response import JoinGroupResponseMember
 from kproto.protocol.error_codes import code_of
 from kproto.wire.errors import ConfigurationError
@@ -200,3 +200,33 @@ def test_a_pattern_is_watched_by_everybody() -> None:
     )
     unsure = [info("o-a"), info("o-b", 0, "LEADER_NOT_AVAILABLE")]
     assert watch.told(unsure, whole=True) is None
+
+
+# Topics that are not there
+
+
+def test_a_topic_that_is_not_there_is_told_once_until_it_is() -> None:
+    absent = Absent(5)
+    wanted = {"typo", "t"}
+    gone = info("typo", 0, "UNKNOWN_TOPIC_OR_PARTITION")
+    other = info("of others", 0, "UNKNOWN_TOPIC_OR_PARTITION")
+    assert absent.looks_at == float("inf")
+    assert absent.heard(wanted, [gone, info("t"), other], {"t"}, 1.0) == []
+    assert absent.looks_at == 6.0
+    assert absent.heard(wanted, [gone], {"t"}, 5.9) == []
+    assert absent.heard(wanted, [], {"t"}, 7.0) == [], "nobody has answered"
+    assert absent.looks_at == 6.0
+    assert absent.heard(wanted, [gone, other], {"t"}, 8.0) == ["typo"]
+    assert absent.looks_at == float("inf")
+    assert absent.heard(wanted, [gone], {"t"}, 99.0) == []
+    assert absent.heard(wanted, [], {"t", "typo"}, 100.0) == []
+    assert absent.heard(wanted, [gone], {"t"}, 200.0) == []
+    assert absent.heard(wanted, [gone], {"t"}, 205.0) == ["typo"]
+
+
+def test_what_is_not_wanted_any_more_is_forgotten() -> None:
+    absent = Absent(5)
+    gone = info("typo", 0, "UNKNOWN_TOPIC_OR_PARTITION")
+    assert absent.heard({"typo"}, [gone], (), 0.0) == []
+    assert absent.heard({"t"}, [gone], (), 9.0) == []
+    assert absent.looks_at == float("inf")

@@ -11,6 +11,7 @@ from typing import Any
 import kproto
 from kproto import Client, GroupConsumer, NewTopic, ProducerRecord, Record, Stop
 from kproto.broker import Broker, BrokerSettings
+from kproto.clock import SYSTEM_CLOCK, Clock
 
 __all__ = ["DEAD", "SETTINGS", "TOPIC", "Orders", "orders", "read_all", "until"]
 
@@ -60,11 +61,12 @@ async def orders(
     topics: Iterable[str] = (DEAD,),
     settings: kproto.ClientSettings = SETTINGS,
     broker_settings: BrokerSettings | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> AsyncIterator[Orders]:
     """So many records in each partition, with offsets as values and the keys `k0`, `k1`, `k2`."""
     async with (
         Broker(broker_settings) as broker,
-        Client(broker.bootstrap, settings) as client,
+        Client(broker.bootstrap, settings, clock=clock) as client,
     ):
         made = [NewTopic(TOPIC, partitions=len(counts)), *(NewTopic(each, 1) for each in topics)]
         await client.create_topics(*made)

@@ -7,11 +7,14 @@ import os
 import signal
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from kproto import ConfigurationError, Record, Retries, Stop
-from tests.unit.client.consumer.running.orders import SETTINGS, Orders, orders, until
+from kproto import ConfigurationError, DeliveryError, NewTopic, Record, Retries, Stop
+from kproto.broker import Delay
+from kproto.messages import OffsetCommitRequest
+from tests.unit.client.consumer.running.orders import DEAD, SETTINGS, Orders, orders, until
 
 NO_RETRIES = Retries(0)
 
@@ -202,6 +205,62 @@ async def test_the_commit_at_the_end_has_what_is_left_of_the_drain(
                 assert (await consumer.run(handle, drain_timeout_ms=20)).handled == 1
                 assert "what is done was not committed at the end of run()" in caplog.text
                 raise LookupError  # with an error, closing has error_flush_ms
+
+
+@pytest.mark.parametrize("end", ["error", "dead letter", "cancelled"])
+async def test_the_commit_at_the_end_has_it_however_it_ends(end: str) -> None:
+    settings = replace(SETTINGS, error_flush_ms=20)
+    async with orders(9, settings=settings, topics=[]) as it:
+        await it.client.create_topics(NewTopic(DEAD, 1, configs={"max.message.bytes": "100"}))
+        it.broker.control(lambda received: Delay(300), request=OffsetCommitRequest)
+
+        async def handle(record: Record) -> None:
+            if record.offset == 4:
+                if end == "cancelled":
+                    running.cancel()
+                raise ValueError("not paid")
+
+        async def run() -> None:
+            dead = DEAD if end == "dead letter" else None
+            given: Any = {"dead_letter_topic": dead, "commit_interval_ms": 60_000}
+            async with it.consumer() as consumer:
+                await consumer.run(handle, retries=0, **given)
+
+        raised = asyncio.CancelledError if end == "cancelled" else ValueError
+        running = asyncio.create_task(run())
+        with pytest.raises(DeliveryError if end == "dead letter" else raised):
+            await running
+        assert await it.committed(0) == [4]
+
+
+@pytest.mark.parametrize(("cancelled", "drain_timeout_ms"), [(0, 20), (1, 20), (2, 60_000)])
+async def test_a_commit_that_is_not_answered_holds_up_no_end(
+    cancelled: int, drain_timeout_ms: int
+) -> None:
+    """Cancelled once more, `run` gives it no more than `error_flush_ms`."""
+    settings = replace(SETTINGS, error_flush_ms=20)
+    async with orders(9, settings=settings) as it:
+        it.broker.control(lambda received: Delay(60_000), request=OffsetCommitRequest)
+        begun = asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            if record.offset == 4:
+                begun.set()
+                if cancelled:
+                    await asyncio.Event().wait()
+                raise ValueError("not paid")
+
+        async def run() -> None:
+            async with it.consumer() as consumer:
+                await consumer.run(handle, retries=0, drain_timeout_ms=drain_timeout_ms)
+
+        running = asyncio.create_task(run())
+        await begun.wait()
+        for _ in range(cancelled):
+            running.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError if cancelled else ValueError):
+            await running
 
 
 async def test_a_handler_that_keeps_its_cancellation_to_itself_is_waited_for() -> None:

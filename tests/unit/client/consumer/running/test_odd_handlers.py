@@ -9,6 +9,7 @@ import pytest
 
 from kproto import ConfigurationError, ProducerRecord, Record, Retries, Stop, failure_of
 from kproto.client.consumer.running.failures import FAILURE_HEADERS
+from kproto.testing.clock import MovedClock
 from tests.unit.client.consumer.running.orders import DEAD, TOPIC, orders, read_all
 
 ORDERS = pytest.mark.parametrize("order", ["partition", "key", "none"])
@@ -281,6 +282,28 @@ async def test_a_record_waits_for_no_longer_than_its_delay_whatever_a_clock_said
         async with asyncio.timeout(10):
             await consumer.run(handle, retry_topics=["later.10ms"])
         assert await it.committed(0, topic="later.10ms") == [1]
+
+
+@ORDERS
+async def test_a_clock_that_is_set_back_holds_up_no_retry_topic(order: Any) -> None:
+    clock = MovedClock()
+    async with orders(2, topics=["later.200ms"], clock=clock) as it, it.consumer() as consumer:
+
+        async def handle(record: Record) -> None:
+            it.note(record)
+            if record.topic == TOPIC:
+                assert consumer._run is not None
+                while record.offset and not consumer._run.waiting:  # noqa: ASYNC110 - no event tells
+                    await asyncio.sleep(0)  # until the one before has come to the retry topic
+                clock.move(-3_600_000 * record.offset)
+                raise ValueError
+            if record.offset:
+                raise Stop(done=True)
+
+        async with asyncio.timeout(10):
+            await consumer.run(handle, order=order, retry_topics=["later.200ms"])
+        assert it.handled == [(0, 0), (0, 1)] * 2
+        assert await it.committed(0, topic="later.200ms") == [2]
 
 
 @pytest.mark.parametrize(

@@ -340,3 +340,46 @@ def test_few_large_records_are_looked_out_and_yet_one_for_another_worker(order: 
         assert len(lane.ready) == min(2, 9 - len(in_hand))
         in_hand.append(_taken_of(lane))
     assert [each.offset for each in in_hand] == [*range(9)]
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+def test_what_waits_in_a_retry_topic_does_so_no_longer_as_the_time_of_day_is_set_back(
+    order: Order,
+) -> None:
+    tracker = Tracker(order, MAX_AHEAD)
+    state = State(("t", 0), 0)
+    hour_ms = 3_600_000
+    tracker.add(state, state, state.place, [Record(0)], [hour_ms + 2_000], 2.0)
+    tracker.ripe(0.0, hour_ms)
+    assert tracker.next_due == 2.0
+    tracker.add(state, state, state.place, [Record(1)], [1_500 + 2_000], 3.5)
+    tracker.ripe(1.5, 1_500)  # it was set back by an hour
+    tracker.ripe(1.9, 1_900)
+    assert tracker.next_lane() is None
+    for now, offset, then in ((2.0, 0, 3.5), (3.5, 1, float("inf"))):
+        tracker.ripe(now, now * 1000 - 100)
+        assert tracker.next_due == then
+        lane = tracker.next_lane()
+        assert lane is not None
+        record = _taken_of(lane)
+        assert record.offset == offset
+        lane.done(record)
+        tracker.put_back(lane)
+        assert tracker.next_lane() is None
+
+
+def test_what_comes_has_a_retry_topic_looked_at_by_the_time_of_day_that_is_now() -> None:
+    tracker = Tracker("none", MAX_AHEAD)
+    state = State(("t", 0), 0)
+    tracker.add(state, state, state.place, [Record(0)], [60_000], 60.0)
+    tracker.ripe(0.0, 0)
+    assert tracker.next_due == 60.0
+    tracker.add(state, state, state.place, [Record(1)], [60_000 + 70_000], 61.0)
+    tracker.ripe(1.0, 70_000)  # it was set forward by 69 s
+    lane = tracker.next_lane()
+    assert lane is not None
+    assert _taken_of(lane).offset == 0
+    assert tracker.next_due == 60.0
+    tracker.ripe(60.0, 129_000)
+    assert tracker.next_due == 61.0
+    assert tracker.next_lane() is None
