@@ -252,7 +252,7 @@ class Committer:
             try:
                 return await self._view.request(request)
             except UnsupportedVersionError as error:
-                refused = refused or error  # nothing was sent
+                refused = error  # nothing was sent; the last asks for the least
         assert refused is not None, "all were refused"
         raise refused
 

@@ -406,12 +406,16 @@ class Shell(ABC, Generic[M]):
         """Tell the coordinator that the member leaves. Raises what another attempt may mend."""
 
     def _heed_leaving(self, codes: Iterable[int], meaning_of: MeaningOf) -> None:
-        """What leaving was answered. Raises what another attempt may mend."""
+        """What leaving was answered. Raises what another attempt may mend, and a lack of rights.
+
+        Who is no member any more has left.
+        """
         for code in filter(None, codes):
             error = error_of_code(code, f"leaving group {self.settings.group_id!r}")
             meaning = meaning_of(Asked.LEAVE, error)
             self._heed(meaning)
-            if meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
+            may_not = error.name == "GROUP_AUTHORIZATION_FAILED"
+            if may_not or meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
                 raise error
 
     def _heartbeat_timeout_ms(self, interval_ms: int, session_ms: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -435,6 +436,17 @@ async def test_leaving_is_tried_again_at_the_next_coordinator() -> None:
         await its.pass_until(leaving.done, 5)
         assert its.group.member_id is None
         assert len(its.asked(LeaveGroupRequest)) == 3
+
+
+async def test_who_may_not_leave_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    async with a_member() as its:
+        await its.joined()
+        its.group.errors[LeaveGroupRequest] = ["GROUP_AUTHORIZATION_FAILED"]
+        with caplog.at_level(logging.INFO):
+            await its.member.leave(True)
+        assert len(its.asked(LeaveGroupRequest)) == 1
+        assert "could not tell that it leaves: GROUP_AUTHORIZATION_FAILED" in caplog.text
+        assert "has left" not in caplog.text
 
 
 async def test_who_does_not_leave_tells_nobody() -> None:
