@@ -408,15 +408,6 @@ def until_told(side: ConsumerSide, who: str, interval_ms: int) -> Any:
     return heard
 
 
-#: Their ids are drawn by the broker.
-OF_CLASSIC_MEMBERS: Final[tuple[ConsumerScript, ...]] = (
-    a_classic_group_is_converted,
-    a_classic_member_is_left_behind,
-    a_classic_member_joins,
-    a_classic_group_is_in_a_rebalance,
-    a_static_member_changes_its_protocol,
-    empty_groups_are_replaced,
-)
 #: As every release does it that has the protocol.
 SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
     members_that_do_not_say_what_they_hold,
@@ -439,5 +430,10 @@ NEW_SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
     expressions,
     an_expression_of_several,
     settings_of_a_group,
-    *OF_CLASSIC_MEMBERS,
+    a_classic_group_is_converted,
+    a_classic_member_is_left_behind,
+    a_classic_member_joins,
+    a_classic_group_is_in_a_rebalance,
+    a_static_member_changes_its_protocol,
+    empty_groups_are_replaced,
 )

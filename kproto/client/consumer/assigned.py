@@ -20,7 +20,7 @@ from ..cluster.metadata import TopicInfo, TopicPartition, named
 from ..cluster.view import ClusterView
 from ..retry import Attempts, Remedy, remedy_of
 from .assigned_partition import AssignedPartition, Awaits
-from .commit_labels import unlabelled
+from .commit_labels import Label, unlabelled
 from .committed import CommittedOffset, Identity, ToCommit, committed_in, committed_requests
 from .done_ahead import MOST_BYTES, DoneAhead, ahead_in, ahead_of, joined, text_of
 from .errors import NoCommittedOffsetError
@@ -464,11 +464,15 @@ class Assigned:
         self, found: dict[TopicPartition, CommittedOffset | None]
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """Leave out commits that name another topic than the one that is there by now."""
-        labels = {
-            place: label
-            for place, its in found.items()
-            if its is not None and (label := unlabelled(its.metadata)[0]) is not None
-        }
+        labels: dict[TopicPartition, Label] = {}
+        told: dict[TopicPartition, CommittedOffset | None] = {}
+        for place, its in found.items():
+            if its is not None:
+                label, metadata = unlabelled(its.metadata)
+                its = its._replace(metadata=metadata)
+                if label is not None:
+                    labels[place] = label
+            told[place] = its
         cluster = self._view.cluster
 
         def others() -> list[TopicPartition]:
@@ -490,12 +494,7 @@ class Assigned:
                 "name that is there is read from its start",
                 named(of_another),
             )
-        return {
-            place: None
-            if its is None or place in self._of_another
-            else its._replace(metadata=unlabelled(its.metadata)[1])
-            for place, its in found.items()
-        }
+        return told | dict.fromkeys(of_another)
 
     async def _begin_by_start(self, states: Mapping[TopicPartition, AssignedPartition]) -> None:
         """Begin those of which the group has committed nothing."""

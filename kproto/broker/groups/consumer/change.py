@@ -16,7 +16,7 @@ from ....stored.coordinator import CoordinatorRecord
 from ....wire.uuid import Uuid
 from ...coordinators import java_hash
 from ...topics import Topics
-from ..java_order import copied_size, grown_size, in_java_order, in_timeline_order
+from ..java_order import copied_size, in_java_order, in_timeline_order
 from ..moment import Moment
 from . import records
 from .assignors import GroupSpec, MemberSpec, assign
@@ -173,8 +173,9 @@ class Change:
         elapsed_ms = self._now.date_ms - state.target_ms
         if interval_ms and state.target_ms and elapsed_ms < interval_ms:
             return
-        found = assign(self._assignor, self._spec())
-        for member_id in in_java_order(self._members, java_hash, grown_size(len(state.members))):
+        spec = self._spec()
+        found = assign(self._assignor, spec)
+        for member_id in spec.member_ids:
             target = {it: frozenset(its) for it, its in found.get(member_id, {}).items()}
             if state.targets.get(member_id) != target:
                 self.write(records.target_assignment(self._group_id, member_id, target))
@@ -198,22 +199,19 @@ class Change:
             votes = {wanted: 1, **votes}
         return max(votes, key=votes.__getitem__, default=self._limits.assignors[0])
 
-    @property
-    def _members(self) -> list[str]:
-        """The ids in the order in which Kafka puts them into a map: who is new comes last."""
+    def _members(self) -> list[ConsumerMember]:
+        """The members in the order in which Kafka puts them into a map: who is new comes last."""
         former = in_timeline_order(self.before.members, java_hash)
         members = self.state.members
-        return [it for it in dict.fromkeys((*former, *members)) if it in members]
+        return [members[it] for it in dict.fromkeys((*former, *members)) if it in members]
 
     def _spec(self) -> GroupSpec:
         state = self.state
         members = {
-            member_id: MemberSpec(
-                self.subscribed(state.members[member_id]),
-                state.members[member_id].instance_id,
-                state.target_of(member_id),
+            it.member_id: MemberSpec(
+                self.subscribed(it), it.instance_id, state.target_of(it.member_id)
             )
-            for member_id in self._members
+            for it in self._members()
         }
         wanted = frozenset[Uuid]().union(*(it.topics for it in members.values()))
         partitions = {it: len(self._topics.with_id(it).partitions) for it in wanted}
