@@ -87,7 +87,7 @@ types: $(STAMP) ## mypy --strict, and pyright on what users see
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 imports: $(STAMP) ## the layers and what each package may import
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --config import-contracts.toml
 
 regen: $(STAMP) ## generate the messages again; fail if that changes a file
 	$(BIN)/kproto-codegen generate
