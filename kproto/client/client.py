@@ -25,23 +25,23 @@ from .admin.topics import (
     raise_for_created,
     raise_for_deleted,
 )
-from .cluster.metadata import Cluster, TopicInfo, TopicPartition
-from .cluster.requests import BrokerAnswer
-from .cluster.view import ClusterView
-from .connections.broker_connection import BrokerConnection
 from .consumer.consumer import Consumer, Start
-from .consumer.fetch import fetch_partition
-from .consumer.fetch_requests import FETCH_BYTES, FetchedPartition
 from .consumer.group_consumer import GroupConsumer
-from .consumer.offsets import OffsetWanted, list_offsets
-from .consumer.ownership import Callback, Callbacks
-from .consumer.topics import GroupStart
+from .consumer.rebalance_listener import Callback, Callbacks
+from .fetch.fetch_requests import FETCH_BYTES, FetchedPartition
+from .fetch.list_offsets import OffsetWanted, list_offsets
+from .fetch.single_fetch import fetch_partition
+from .fetch.start_options import GroupStart
 from .groups.assignor import Assignor
-from .groups.choosing import GroupMember
+from .groups.protocol_selection import GroupMember
 from .groups.settings import DEFAULT_ASSIGNORS, GroupSettings
 from .groups.subscription import TopicPattern
+from .metadata.cluster import Cluster, TopicInfo, TopicPartition
+from .metadata.cluster_view import ClusterView
+from .metadata.request_router import BrokerAnswer
+from .network.connection import BrokerConnection
 from .producer.producer import REMEMBERED_BATCHES, Producer
-from .producer.producer_record import CompressionName
+from .producer.record_validation import CompressionName
 from .settings import ClientSettings, parse_bootstrap
 
 if TYPE_CHECKING:

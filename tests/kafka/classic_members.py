@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-from kproto.client.groups.member import Member
+from kproto.client.groups.classic.member import Member
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import DescribeGroupsRequest

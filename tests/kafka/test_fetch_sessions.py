@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 import kproto
-from kproto.client.consumer.fetch_requests import closing_request, fetch_request
-from kproto.client.consumer.sessions import SessionFetch
+from kproto.client.fetch.fetch_requests import closing_request, fetch_request
+from kproto.client.fetch.fetch_session import SessionFetch
 from kproto.messages import FetchRequest
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from kproto.protocol.error_codes import code_of
@@ -26,7 +26,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[SessionFetch]:
         seen.append(asked)
         return fetch_request(asked, **others)  # type: ignore[arg-type]  # as it was called
 
-    monkeypatch.setattr("kproto.client.consumer.fetching.fetch_request", noting)
+    monkeypatch.setattr("kproto.client.fetch.fetcher.fetch_request", noting)
     return seen
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kproto import ConfigurationError, TopicPattern
-from kproto.client.groups.consumer_protocol.member import ConsumerMember
-from kproto.client.groups.group_kinds import Kind
+from kproto.client.groups.consumer.member import ConsumerMember
+from kproto.client.groups.group_protocol import Kind
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import (
     ConsumerGroupHeartbeatRequest,

@@ -14,8 +14,8 @@ import pytest
 
 import kproto
 from kproto import Client, KprotoError
-from kproto.client.groups.choosing import GroupMember
-from kproto.client.groups.group_kinds import Kind
+from kproto.client.groups.group_protocol import Kind
+from kproto.client.groups.protocol_selection import GroupMember
 from kproto.messages import (
     ConsumerGroupHeartbeatRequest,
 )

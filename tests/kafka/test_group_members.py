@@ -13,7 +13,7 @@ from kproto import ConfigurationError, KprotoError
 from kproto.client.groups.assignor import Assignor
 from kproto.client.groups.assignors.subscriptions import Subscription as Told
 from kproto.client.groups.assignors.subscriptions import TopicRacks
-from kproto.client.groups.member import Member
+from kproto.client.groups.classic.member import Member
 from tests.kafka.classic_members import Group
 from tests.kafka.members_of_groups import all_of, shared, until
 from tests.support.availability import not_available

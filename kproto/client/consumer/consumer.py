@@ -12,14 +12,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from ...wire.errors import ConfigurationError
-from ..cluster.metadata import TopicPartition
-from ..cluster.view import ClusterView
-from .fetching import FetchOptions
-from .handing_out import HandingOut
-from .partitions import Partitions, ReadOptions
-from .reader import Reader
-from .topics import Start, checked_start, checked_topics
-from .under_way import UnderWay, see
+from ..core.tasks import retrieve_exception
+from ..fetch.fetch_buffer import HandingOut
+from ..fetch.fetcher import FetchOptions
+from ..fetch.in_flight_fetches import UnderWay
+from ..fetch.manual_partitions import Partitions, ReadOptions
+from ..fetch.start_options import Start, checked_start, checked_topics
+from ..metadata.cluster import TopicPartition
+from ..metadata.cluster_view import ClusterView
+from .record_stream import Reader
 
 __all__ = ["Consumer", "Start"]
 
@@ -100,7 +101,7 @@ class Consumer(Reader):
         while not (self._given.by_place or self._closed):
             if self._beginning is None:
                 self._beginning = asyncio.create_task(self._given.find())
-                self._beginning.add_done_callback(see)
+                self._beginning.add_done_callback(retrieve_exception)
             task = self._beginning
             if not task.done():
                 await asyncio.wait([task])

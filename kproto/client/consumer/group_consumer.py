@@ -18,32 +18,32 @@ from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 from ...wire.checks import check_whole_number
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ...wire.uuid import Uuid
-from ..cluster.metadata import TopicPartition, named
-from ..cluster.view import ClusterView
+from ..commits.commit_state import Committing
+from ..commits.committer import Committer, Offsets
+from ..commits.errors import CommitFailedError
+from ..commits.requests import CommittedOffset, Identity, ToCommit
+from ..core.retry import LAST_ATTEMPT_S
+from ..fetch.assigned_partition import AssignedPartition
+from ..fetch.fetch_buffer import BatchIteration, RawBatchIteration, RecordIteration, ValueIteration
+from ..fetch.fetcher import FetchOptions
+from ..fetch.in_flight_fetches import UnderWay
+from ..fetch.in_flight_records import InHand
+from ..fetch.list_offsets import OffsetWanted, is_no_such, list_offsets, those_there
+from ..fetch.partition_state import NOT_FOUND
+from ..fetch.start_options import LAST_OFFSET, GroupStart, checked_group_start
+from ..fetch.start_positions import find_places
+from ..fetch.subscription_state import Assigned
+from ..groups.effects import MemberIdentity
+from ..groups.ignored_settings import BY_HAND, unused
 from ..groups.settings import GroupSettings
-from ..groups.steps import MemberIdentity
 from ..groups.subscription import Subscription, TopicPattern
-from ..groups.unused import BY_HAND, unused
-from ..retry import LAST_ATTEMPT_S
-from .assigned import Assigned
-from .assigned_partition import AssignedPartition
-from .auto_commits import AutoCommits
-from .beginning import find_places
-from .committed import CommittedOffset, Identity, ToCommit
-from .committer import Committer, Offsets
-from .committing import Committing
-from .errors import CommitFailedError
-from .fetching import FetchOptions
-from .given_offsets import HandedOut, checked_place, commits_of
+from ..metadata.cluster import TopicPartition, named
+from ..metadata.cluster_view import ClusterView
+from .auto_commit import AutoCommits
 from .group_topics import wanted_by_a_group, with_topics
-from .handing_out import BatchIteration, RawBatchIteration, RecordIteration, ValueIteration
-from .in_hand import InHand
-from .offsets import OffsetWanted, is_no_such, list_offsets, those_there
-from .ownership import Callbacks, Ownership
-from .partition import NOT_FOUND
-from .running_reader import MakeOutlet, RunningReader
-from .topics import LAST_OFFSET, GroupStart, checked_group_start
-from .under_way import UnderWay
+from .processing_stream import MakeOutlet, RunningReader
+from .rebalance_listener import Callbacks, Ownership
+from .user_offsets import HandedOut, checked_place, commits_of
 
 __all__ = ["GroupConsumer", "MakeMember", "Member"]
 

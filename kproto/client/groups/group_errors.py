@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from ...wire.errors import BrokerResponseError, KprotoError
-from ..retry import Remedy, remedy_of
+from ..core.retry import Remedy, remedy_of
 from .settings import GroupSettings
 from .subscription import Subscription
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from ...records import Record
 from ...wire.errors import KprotoError
-from ..outgoing import ProducerRecord
+from ..producer_record import ProducerRecord
 from .hooks import AckEvent, Hooks, overridden
 
 __all__ = ["HookCalls", "SettledBatch"]

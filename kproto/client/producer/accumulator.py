@@ -31,9 +31,9 @@ from typing import Final, NamedTuple
 from ...protocol.error_codes import code_of, error_of_code
 from ...records import GrowingBatch
 from ...wire.errors import BrokerResponseError, KprotoError, RequestTimeoutError
-from ..cluster.metadata import TopicPartition
+from ..core.retry import Attempts, Remedy, remedy_of
+from ..metadata.cluster import TopicPartition
 from ..observing.observer import Observer
-from ..retry import Attempts, Remedy, remedy_of
 from ..settings import ClientSettings
 from .batch import (
     LAST_SEQUENCE,
@@ -44,7 +44,7 @@ from .batch import (
     identity_behind,
 )
 from .errors import DeliveryError
-from .producer_record import Headers
+from .record_validation import Headers
 
 __all__ = ["Accumulator", "PartitionQueue", "Plan"]
 

@@ -9,7 +9,7 @@ from typing import overload
 
 from ...wire.errors import KprotoError
 from .batch import Ack, Batch
-from .producer_record import ProducerRecord
+from .record_validation import ProducerRecord
 
 __all__ = ["Acks"]
 

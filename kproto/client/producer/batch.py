@@ -12,7 +12,7 @@ from ...records.new_record import MAX_INT32
 from ...wire.errors import BrokerResponseError, KprotoError
 from ..release import MAGIC_OF_BATCHES
 from .errors import DeliveryError
-from .producer_record import ProducerRecord
+from .record_validation import ProducerRecord
 
 __all__ = [
     "LAST_EPOCH",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from ..cluster.metadata import TopicInfo
+from ..metadata.cluster import TopicInfo
 
 __all__ = ["chooser", "murmur2", "partition_of_key"]
 

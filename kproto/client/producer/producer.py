@@ -14,14 +14,14 @@ from typing import Any, Final, Literal, Self
 from ...records import GrowingBatch, codec_for_name
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, EncodeError, RequestTimeoutError
-from ..cluster.view import ClusterView
+from ..metadata.cluster_view import ClusterView
 from .accumulator import Accumulator
 from .acks import Acks
+from .appender import Giving
 from .batch import Ack, BatchDelivery, Delivery
 from .errors import DeliveryError
-from .giving import Giving
 from .old_brokers import check_old_brokers
-from .producer_record import (
+from .record_validation import (
     CompressionName,
     EncodedRecords,
     Headers,

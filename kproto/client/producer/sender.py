@@ -21,14 +21,14 @@ from ...messages.produce_response import PartitionProduceResponse, ProduceRespon
 from ...protocol.error_codes import raise_for_code
 from ...wire.errors import KprotoError, ProtocolError, RequestTimeoutError
 from ...wire.uuid import ZERO_UUID, Uuid
-from ..cluster.metadata import TopicPartition, why_unled
-from ..cluster.response_codes import brokers_in
-from ..cluster.view import ClusterView
-from ..connections.broker_connection import BrokerConnection
+from ..metadata.cluster import TopicPartition, why_unled
+from ..metadata.cluster_view import ClusterView
+from ..metadata.response_hints import brokers_in
+from ..network.connection import BrokerConnection
 from ..release import MAGIC_OF_BATCHES
 from .accumulator import Accumulator, PartitionQueue
 from .batch import Batch, Identity
-from .producer_record import CompressionName
+from .record_validation import CompressionName
 from .requests import (
     SingleProduce,
     highest_produce_version,

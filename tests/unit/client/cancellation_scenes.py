@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import kproto
 from kproto.client import EncodedRecords
-from kproto.client.connections.broker_connection import BrokerConnection
+from kproto.client.network.connection import BrokerConnection
 from kproto.messages import (
     InitProducerIdRequest,
     ListOffsetsRequest,

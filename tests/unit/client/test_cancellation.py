@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.client.connections.broker_connection import BrokerConnection
-from kproto.client.consumer.handing_out import (
+from kproto.client.fetch.fetch_buffer import (
     BatchIteration,
     RawBatchIteration,
     RecordIteration,
     ValueIteration,
 )
+from kproto.client.network.connection import BrokerConnection
 from kproto.client.producer.batch import Delivery
 from kproto.records import read_batches
 from tests.support.embedded import ThreadedBroker, threaded_broker

@@ -8,8 +8,8 @@ import re
 
 import kproto
 from kproto import Client, ClientSettings
-from kproto.client.cluster.routing import ROUTES
-from kproto.client.cluster.splitting import SPLITS
+from kproto.client.metadata.fan_out import SPLITS
+from kproto.client.metadata.routing import ROUTES
 from tests.support.pages import page_text
 
 PAGE = page_text("docs/client.md")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kproto import GroupConsumer, Record, Retries, Stop
-from kproto.client.consumer.ownership import Ownership
+from kproto.client.consumer.rebalance_listener import Ownership
 from tests.support.suspensions import CancelAt, points
 from tests.unit.client.consumer.grouped import FAR, Group, group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE

@@ -22,8 +22,8 @@ from kproto import (
     TopicPattern,
 )
 from kproto.broker import Broker, BrokerSettings
-from kproto.client.groups.choosing import GroupMember
-from kproto.client.groups.group_kinds import Kind
+from kproto.client.groups.group_protocol import Kind
+from kproto.client.groups.protocol_selection import GroupMember
 from kproto.messages import ConsumerGroupDescribeRequest, DescribeGroupsRequest
 
 QUICK = BrokerSettings(

@@ -7,7 +7,7 @@ import re
 from typing import get_overloads
 
 from kproto import Client, GroupConsumer
-from kproto.client.consumer.running_reader import RunningReader
+from kproto.client.consumer.processing_stream import RunningReader
 from kproto.client.groups.settings import GroupSettings
 from tests.support.pages import page_text
 

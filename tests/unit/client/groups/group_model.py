@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from kproto.client.cluster.metadata import TopicPartition
-from kproto.client.groups.leading import assigned, members_in
-from kproto.client.groups.membership import Membership
-from kproto.client.groups.phases import Phase
+from kproto.client.groups.classic.membership import Membership
+from kproto.client.groups.classic.phases import Phase
+from kproto.client.groups.effects import GiveUp, Join, Lead, Leave, Step, Sync, TakeOn
+from kproto.client.groups.leader import assigned, members_in
 from kproto.client.groups.settings import GroupSettings
-from kproto.client.groups.steps import GiveUp, Join, Lead, Leave, Step, Sync, TakeOn
 from kproto.client.groups.subscription import Subscription
+from kproto.client.metadata.cluster import TopicPartition
 from kproto.client.settings import ClientSettings
 from kproto.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
 from kproto.messages.join_group_response import JoinGroupResponseMember

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kproto.client.cluster.metadata import TopicPartition
 from kproto.client.groups.assignors.subscriptions import Subscription as Told
+from kproto.client.groups.classic.membership import Membership
+from kproto.client.groups.classic.phases import Phase
+from kproto.client.groups.effects import GiveUp, Join, Lead, Leave, Step, Sync, TakeOn
 from kproto.client.groups.group_errors import Meaning
-from kproto.client.groups.membership import Membership
-from kproto.client.groups.phases import Phase
 from kproto.client.groups.protocol_data import assignment_bytes, subscription_bytes
 from kproto.client.groups.settings import GroupSettings
-from kproto.client.groups.steps import GiveUp, Join, Lead, Leave, Step, Sync, TakeOn
 from kproto.client.groups.subscription import Subscription
+from kproto.client.metadata.cluster import TopicPartition
 from kproto.client.settings import ClientSettings
 from kproto.messages import (
     HeartbeatRequest,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kproto.client.cluster.metadata import TopicInfo
 from kproto.client.groups.assignor import ASSIGNORS, Assignor, assignors_called
-from kproto.client.groups.group_kinds import Kind, first_kind, is_live_classic, may_change
+from kproto.client.groups.group_protocol import Kind, first_kind, is_live_classic, may_change
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription, TopicPattern
+from kproto.client.metadata.cluster import TopicInfo
 from kproto.messages import DescribeGroupsResponse
 from kproto.messages.describe_groups_response import DescribedGroup
 from kproto.protocol.error_codes import code_of
