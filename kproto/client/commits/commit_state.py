@@ -16,7 +16,7 @@ from ..metadata.cluster import TopicPartition
 from .incomplete_offsets import is_told
 from .requests import ToCommit
 
-__all__ = ["RENEW_S", "Committing", "Judged", "Meaning", "judged", "meaning_of"]
+__all__ = ["RENEW_S", "CommitResult", "CommitState", "Meaning", "judged", "meaning_of"]
 
 _NEVER: Final = float("inf")
 
@@ -59,7 +59,7 @@ def meaning_of(code: int) -> Meaning:
     return Meaning.FAILED if remedy_of_code(code) is Remedy.FAIL else Meaning.AGAIN
 
 
-class Judged(NamedTuple):
+class CommitResult(NamedTuple):
     """The partitions of a commit, by what became of them: committed, or with their errors."""
 
     committed: list[TopicPartition]
@@ -69,9 +69,9 @@ class Judged(NamedTuple):
     failed: dict[TopicPartition, BrokerResponseError]
 
 
-def judged(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> Judged:
+def judged(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> CommitResult:
     """What is to be done about the answers to a commit."""
-    found = Judged([], {}, {}, {}, {})
+    found = CommitResult([], {}, {}, {}, {})
     by_meaning = {
         Meaning.AGAIN: found.again,
         Meaning.SOON: found.soon,
@@ -86,7 +86,7 @@ def judged(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> Judg
     return found
 
 
-class Committing:
+class CommitState:
     """What was committed last, by partition, and where those began that have no commit.
 
     `next_at` is when the next commit is due that the consumer makes by itself.

@@ -24,7 +24,7 @@ from ..core.retry import Attempts, Remedy, remedy_of
 from ..core.tasks import retrieve_exception
 from ..metadata.cluster import TopicPartition, named
 from ..metadata.cluster_view import ClusterView
-from .commit_state import Committing, judged
+from .commit_state import CommitState, judged
 from .errors import CommitFailedError
 from .incomplete_offsets import is_told
 from .requests import Identity, ToCommit, commit_answers, commit_requests
@@ -82,7 +82,7 @@ class Committer:
         self,
         view: ClusterView,
         group_id: str,
-        committing: Committing,
+        committing: CommitState,
         claim: Callable[[TopicPartition], object],
         membership: Membership | None,
         tell_less: Callable[[int], None] = lambda length: None,

@@ -14,7 +14,15 @@ from typing import Final, NamedTuple
 
 from ...wire.uuid import ZERO_UUID, Uuid
 
-__all__ = ["MOST_BYTES", "DoneAhead", "ahead_in", "ahead_of", "is_told", "joined", "text_of"]
+__all__ = [
+    "MOST_BYTES",
+    "IncompleteOffsets",
+    "ahead_in",
+    "ahead_of",
+    "is_told",
+    "joined",
+    "text_of",
+]
 
 logger = logging.getLogger("kproto.client")
 
@@ -32,7 +40,7 @@ _SHORT: Final = 32
 _LARGEST: Final = 1 << 20
 
 
-class DoneAhead(NamedTuple):
+class IncompleteOffsets(NamedTuple):
     """Bit `i` of `bits`, in the order of little endian, is set where offset `base + i` is done.
 
     Records of a higher leader `epoch` were written in the place of those by another leader, which
@@ -58,7 +66,7 @@ class DoneAhead(NamedTuple):
         return self.epoch < 0 or epoch <= self.epoch
 
 
-def ahead_of(edge: int, undone: Sequence[int], epoch: int) -> DoneAhead | None:
+def ahead_of(edge: int, undone: Sequence[int], epoch: int) -> IncompleteOffsets | None:
     """All from the first of `undone` up to `edge` is done but these, which rise; None: nothing is.
 
     Offsets without a record count as done.
@@ -76,15 +84,17 @@ def ahead_of(edge: int, undone: Sequence[int], epoch: int) -> DoneAhead | None:
     return _made(base, int.from_bytes(bits, "little"), epoch)
 
 
-def _made(base: int, bits: int, epoch: int) -> DoneAhead | None:
-    return DoneAhead(base, _bytes_of(bits), epoch) if bits else None
+def _made(base: int, bits: int, epoch: int) -> IncompleteOffsets | None:
+    return IncompleteOffsets(base, _bytes_of(bits), epoch) if bits else None
 
 
 def _bytes_of(bits: int) -> bytes:
     return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
 
 
-def joined(own: DoneAhead | None, before: DoneAhead | None) -> DoneAhead | None:
+def joined(
+    own: IncompleteOffsets | None, before: IncompleteOffsets | None
+) -> IncompleteOffsets | None:
     """What is done in all: `own`, and behind that what was done `before` by others."""
     if own is None or before is None:
         return before if own is None else own
@@ -98,7 +108,7 @@ def joined(own: DoneAhead | None, before: DoneAhead | None) -> DoneAhead | None:
 
 
 def text_of(
-    ahead: DoneAhead | None, offset: int, topic_id: Uuid = ZERO_UUID, most: int = MOST_BYTES
+    ahead: IncompleteOffsets | None, offset: int, topic_id: Uuid = ZERO_UUID, most: int = MOST_BYTES
 ) -> str:
     """The metadata of a commit of `offset`, of `most` bytes; empty where nothing is done behind it.
 
@@ -126,7 +136,7 @@ def is_told(text: str) -> bool:
     return text.startswith(_PREFIX)
 
 
-def ahead_in(text: str, offset: int, topic_id: Uuid = ZERO_UUID) -> DoneAhead | None:
+def ahead_in(text: str, offset: int, topic_id: Uuid = ZERO_UUID) -> IncompleteOffsets | None:
     """What the metadata of a commit of `offset` says; None where it says nothing of that kind.
 
     One that is damaged, or of another offset or topic, is told to the log, and says nothing: its

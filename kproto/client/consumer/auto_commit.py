@@ -14,13 +14,13 @@ from contextlib import suppress
 from typing import Final
 
 from ...wire.errors import KprotoError
-from ..commits.commit_state import Committing
+from ..commits.commit_state import CommitState
 from ..commits.committer import Committer, Membership
 from ..commits.requests import ToCommit
 from ..core.retry import Attempts
 from ..metadata.cluster import TopicPartition, named
 from ..metadata.cluster_view import ClusterView
-from .rebalance_listener import Ownership
+from .rebalance_listener import RebalanceListenerInvoker
 
 __all__ = ["AutoCommits"]
 
@@ -42,8 +42,8 @@ class AutoCommits:
     def __init__(
         self,
         view: ClusterView,
-        committing: Committing,
-        ownership: Ownership,
+        committing: CommitState,
+        ownership: RebalanceListenerInvoker,
         committer: Committer,
         membership: Membership | None,
         *,

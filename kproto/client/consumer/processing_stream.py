@@ -1,4 +1,4 @@
-"""`RunningReader`: reads as its group has it, and has records handled side by side by `run`.
+"""`ProcessingStream`: reads as its group has it, and has records handled side by side by `run`.
 
 What is handled when, and up to where all is done, is of `running`; who joins the group, and what
 comes and goes, of `group_consumer`.
@@ -17,20 +17,20 @@ from ...records import Record
 from ...wire.errors import ConfigurationError, KprotoError
 from ..commits.committer import Committer
 from ..fetch.assigned_partition import AssignedPartition
-from ..fetch.in_flight_records import InHand
-from ..fetch.subscription_state import Assigned
+from ..fetch.in_flight_records import InFlightRecords
+from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition
 from ..processing.destinations import check_outlets
 from ..processing.failure_log import say_untold
 from ..processing.handlers import handle_of
-from ..processing.pool import Run
-from ..processing.ports import Host, Outlet, Taker
+from ..processing.pool import ProcessingPool
+from ..processing.ports import ConsumerPort, RecordReceiver, RecordSink
 from ..processing.settings import Order, Retries, RetryTopic, RunSettings, RunSummary
 from ..processing.signals import told_of
-from .rebalance_listener import Ownership
-from .record_stream import Reader
+from .rebalance_listener import RebalanceListenerInvoker
+from .record_stream import RecordStream
 
-__all__ = ["MakeOutlet", "RunningReader"]
+__all__ = ["MakeOutlet", "ProcessingStream"]
 
 D = TypeVar("D")
 T = TypeVar("T")
@@ -38,7 +38,7 @@ T = TypeVar("T")
 logger = logging.getLogger("kproto.client")
 
 #: Makes a producer for records that are sent on.
-MakeOutlet: TypeAlias = Callable[[], Outlet]
+MakeOutlet: TypeAlias = Callable[[], RecordSink]
 
 
 class _Subscribed(Protocol):
@@ -50,18 +50,18 @@ class _Subscribed(Protocol):
     def surely_wants(self, topic: str) -> bool: ...
 
 
-class RunningReader(Reader):
+class ProcessingStream(RecordStream):
     """A reader whose records `run` handles; who inherits it sets what stands here."""
 
-    _assigned: Assigned
-    _in_hand: InHand
-    _ownership: Ownership
+    _assigned: SubscriptionState
+    _in_hand: InFlightRecords
+    _ownership: RebalanceListenerInvoker
     _committer: Committer
     _group_id: str
     _is_auto: bool  # auto_commit
     _has_begun: bool
     _make_outlet: MakeOutlet | None
-    _run: Run | None = None
+    _run: ProcessingPool | None = None
     _run_over: asyncio.Event | None = None
 
     @overload
@@ -152,13 +152,13 @@ class RunningReader(Reader):
         )
         handle = handle_of(handler, decode)
         self._check_run(settings)
-        outlet: Outlet | None = None
+        outlet: RecordSink | None = None
         if settings.outlets:
             if self._make_outlet is None:
                 raise ConfigurationError("this consumer has no producer to send records on by")
             outlet = self._make_outlet()
         group_id = self._group_id
-        host = Host(
+        host = ConsumerPort(
             self._take_next,
             self._is_out_of_session,
             self._until_in_session,
@@ -167,7 +167,7 @@ class RunningReader(Reader):
             self._has_finished,
             self._commit_soon,
         )
-        run = self._run = Run(host, self._view.clock, settings, handle, outlet, group_id)
+        run = self._run = ProcessingPool(host, self._view.clock, settings, handle, outlet, group_id)
         over = self._run_over = asyncio.Event()
         try:
             counted = self._view.observer.runs(group_id).during(run)
@@ -190,7 +190,7 @@ class RunningReader(Reader):
             raise run.error
         return run.summary
 
-    async def _handle(self, run: Run) -> None:
+    async def _handle(self, run: ProcessingPool) -> None:
         in_hand = self._in_hand
         in_hand.asked(self._view.clock.monotonic())  # what was handed out before is done
         in_hand.put_back_rest()
@@ -238,10 +238,10 @@ class RunningReader(Reader):
 
     # What a run asks
 
-    async def _take_next(self, run: Taker) -> bool:
+    async def _take_next(self, run: RecordReceiver) -> bool:
         return await self._next_fetched(run, partial(self._take_for, run)) is not None
 
-    def _take_for(self, run: Taker) -> bool | None:
+    def _take_for(self, run: RecordReceiver) -> bool | None:
         fetched = self._in_hand.take_records() if run.is_taking else None
         if fetched is None:
             return None

@@ -15,17 +15,17 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from ...wire.errors import ConfigurationError, KprotoError
-from ..commits.commit_state import Committing
+from ..commits.commit_state import CommitState
 from ..commits.committer import Committer, Made, Offsets
 from ..commits.requests import ToCommit
 from ..core.retry import LAST_ATTEMPT_S
 from ..fetch.assigned_partition import AssignedPartition
-from ..fetch.in_flight_records import InHand, Progress
-from ..fetch.subscription_state import Assigned
+from ..fetch.in_flight_records import InFlightRecords, PollTimer
+from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition, named
 from ..metadata.cluster_view import ClusterView
 
-__all__ = ["Callback", "Callbacks", "Ownership"]
+__all__ = ["Callback", "Callbacks", "RebalanceListenerInvoker"]
 
 logger = logging.getLogger("kproto.client")
 
@@ -47,7 +47,7 @@ class Callbacks(NamedTuple):
                 raise ConfigurationError(f"{name} is {each!r:.80}; it must be a function, or None")
 
 
-class Ownership:
+class RebalanceListenerInvoker:
     """What the member calls. `tell` is told what a callback raised, or why the member has failed.
 
     `is_asking` says whether somebody waits for records. One change goes on at a time, in the order
@@ -57,9 +57,9 @@ class Ownership:
     def __init__(
         self,
         view: ClusterView,
-        assigned: Assigned,
-        handing_out: InHand,
-        committing: Committing,
+        assigned: SubscriptionState,
+        handing_out: InFlightRecords,
+        committing: CommitState,
         callbacks: Callbacks,
         *,
         auto_commit: bool,
@@ -83,7 +83,7 @@ class Ownership:
         self._hurry = hurry
         self._forget = forget
         self.committer: Committer  # knows the member, who knows this
-        self._progress = Progress(view.clock.monotonic())
+        self._progress = PollTimer(view.clock.monotonic())
         self._in_turn = asyncio.Lock()
         self._asked = asyncio.Event()
         self._leaving: dict[TopicPartition, AssignedPartition] = {}
@@ -211,7 +211,7 @@ class Ownership:
         return self._committing.begun(self._ours())
 
     def settling(self, places: Iterable[TopicPartition]) -> Made:
-        """See `Assigned.settling`."""
+        """See `SubscriptionState.settling`."""
         ours = self._ours()
         return self._assigned.settling({place: ours[place] for place in places if place in ours})
 

@@ -1,4 +1,4 @@
-"""`Reader`: who reads what is fetched, from his question to what he is given.
+"""`RecordStream`: who reads what is fetched, from his question to what he is given.
 
 It asks each leader for all its partitions in one fetch, and asks again before it hands out what
 came, so that the brokers work while the user does. Its turns are `fetching`'s. Which partitions
@@ -22,19 +22,19 @@ from ...wire.errors import (
 )
 from ..fetch.fetch_buffer import (
     BatchIteration,
-    HandingOut,
+    FetchBuffer,
     RawBatchIteration,
     RecordIteration,
     ValueIteration,
 )
-from ..fetch.fetcher import Fetching, FetchOptions
-from ..fetch.in_flight_fetches import UnderWay
-from ..fetch.manual_partitions import Places
+from ..fetch.fetcher import Fetcher, FetchOptions
+from ..fetch.in_flight_fetches import InFlightFetches
+from ..fetch.manual_partitions import FetchablePartitions
 from ..fetch.partition_state import NOT_FOUND
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 
-__all__ = ["Reader"]
+__all__ = ["RecordStream"]
 
 T = TypeVar("T")
 
@@ -46,16 +46,16 @@ _LONG_AGO: Final = float("-inf")
 _GIVE_WAY_S: Final = 0.001
 
 
-class Reader(ABC):
+class RecordStream(ABC):
     """Hands out what is fetched of `partitions`, over the connections of `owner`."""
 
     def __init__(
         self,
         view: ClusterView,
         options: FetchOptions,
-        partitions: Places,
-        under_way: UnderWay,
-        handing_out: HandingOut,
+        partitions: FetchablePartitions,
+        under_way: InFlightFetches,
+        handing_out: FetchBuffer,
         owner: object,
     ) -> None:
         self._view = view
@@ -70,7 +70,7 @@ class Reader(ABC):
         self._handing_out = handing_out
         self._ready = handing_out.ready
         self._partitions = partitions
-        self._fetching = Fetching(view, options, partitions, under_way, handing_out, owner)
+        self._fetching = Fetcher(view, options, partitions, under_way, handing_out, owner)
         view.observer.consumer(self, self._fetching.high_watermarks)
         self._reader: object = None  # the iteration that asked last
         self._is_asked = False  # it waits

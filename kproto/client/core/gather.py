@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-__all__ = ["all_of"]
+__all__ = ["gather_all"]
 
 T = TypeVar("T")
 
 
-async def all_of(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def gather_all(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Their results, side by side. After the first error none of them is left running."""
     calls = list(calls)
     if len(calls) == 1:

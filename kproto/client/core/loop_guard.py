@@ -6,10 +6,10 @@ import asyncio
 
 from ...wire.errors import ConfigurationError
 
-__all__ = ["Home"]
+__all__ = ["LoopGuard"]
 
 
-class Home:
+class LoopGuard:
     """Where the connections and tasks of a client are. `loop` is None until it is used."""
 
     __slots__ = ("loop",)

@@ -8,13 +8,13 @@ from typing import Any, Generic, TypeVar
 
 from ...wire.errors import EncodeError
 
-__all__ = ["Joining"]
+__all__ = ["SingleFlight"]
 
 K = TypeVar("K")
 A = TypeVar("A")
 
 
-class Joining(Generic[K, A]):
+class SingleFlight(Generic[K, A]):
     """One request of a kind at a time, for whatever its callers want to know."""
 
     def __init__(self, ask: Callable[[frozenset[K]], Coroutine[Any, Any, A]]) -> None:

@@ -14,11 +14,11 @@ from ...wire.uuid import ZERO_UUID, Uuid
 from ..commits.requests import ToCommit
 from ..metadata.cluster import UNKNOWN_EPOCH, TopicPartition
 from ..settings import ClientSettings
-from .filtered_batches import Visible
+from .filtered_batches import FilteredBatches
 from .leader_epochs import EpochHistory
 from .partition_state import NOT_FOUND, PartitionState
 
-__all__ = ["AssignedPartition", "Awaits"]
+__all__ = ["AssignedPartition", "FetchState"]
 
 logger = logging.getLogger("kproto.client")
 
@@ -26,7 +26,7 @@ logger = logging.getLogger("kproto.client")
 _GONE: Final = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID")
 
 #: Where a partition is begun with: by its commit, or as one that has none.
-Awaits: TypeAlias = Literal["commit", "start"]
+FetchState: TypeAlias = Literal["commit", "start"]
 
 
 def _nobody() -> None:
@@ -68,7 +68,7 @@ class AssignedPartition(PartitionState):
         self.is_anew = False
         self.is_shared = False
         self.lost_to = None
-        self.awaits: Awaits | None = "commit"
+        self.awaits: FetchState | None = "commit"
         self.topic_id: Uuid = ZERO_UUID
         self.epochs = EpochHistory(0, UNKNOWN_EPOCH)
         self.said = 0
@@ -114,7 +114,7 @@ class AssignedPartition(PartitionState):
         self.awaits = None
         self.lost_to = where
 
-    def took(self, visible: Visible) -> None:
+    def took(self, visible: FilteredBatches) -> None:
         super().took(visible)
         self.epochs.add(visible.epochs)
 

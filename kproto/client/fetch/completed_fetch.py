@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 
 from ...records import BatchReader, Record, RecordBatch
 from ...wire.errors import CorruptBatchError, MissingCodecError
-from ..commits.incomplete_offsets import DoneAhead
+from ..commits.incomplete_offsets import IncompleteOffsets
 from .filtered_batches import PlacedBatch
 from .partition_state import PartitionState
 
-__all__ = ["FetchedBatch", "FetchedRecords", "FetchedValues", "Waiting"]
+__all__ = ["CompletedFetch", "FetchedBatch", "FetchedRecords", "FetchedValues"]
 
 #: Small batches of one fetch are handed out together up to so many records, and large ones in parts
 #: of so many: what a list costs beside its records is little then. Python looks for garbage when
@@ -64,7 +64,7 @@ class FetchedBatch(NamedTuple):
     high_watermark: int
 
 
-class Waiting:
+class CompletedFetch:
     """Batches of one fetch of one partition, which `state` is of, in order.
 
     Each `take` removes what it gives, and gives None where nothing is left. Those of records and
@@ -239,7 +239,7 @@ class Waiting:
         return [record for record in records if not ahead.has(record.offset)]
 
     @staticmethod
-    def _is_in(ahead: DoneAhead, batch: RecordBatch) -> bool:
+    def _is_in(ahead: IncompleteOffsets, batch: RecordBatch) -> bool:
         """Whether records of the batch may be among these."""
         if batch.record_count < 0:
             return True  # a wrapper, which tells the offset of its last message

@@ -14,13 +14,13 @@ from typing import Protocol, Self, TypeAlias, TypeVar
 
 from ...records import Record
 from ..metadata.cluster import TopicPartition
-from .completed_fetch import FetchedBatch, FetchedRecords, FetchedValues, Waiting
+from .completed_fetch import CompletedFetch, FetchedBatch, FetchedRecords, FetchedValues
 from .filtered_batches import PlacedBatch
 from .partition_state import PartitionState
 
 __all__ = [
     "BatchIteration",
-    "HandingOut",
+    "FetchBuffer",
     "RawBatchIteration",
     "RecordIteration",
     "Source",
@@ -30,30 +30,31 @@ __all__ = [
 T = TypeVar("T")
 
 #: The records to hand out in place of some, of a topic and a partition; there may be none.
-Change: TypeAlias = Callable[[str, int, list[Record]], list[Record]]
+RecordInterceptor: TypeAlias = Callable[[str, int, list[Record]], list[Record]]
 
 
-class HandingOut:
+class FetchBuffer:
     """What waits in `ready`, and the `rest` of the list that is handed out by record.
 
-    `take_records`, `take_values` and `take_batch` give what comes next, None where all that came is
-    handed out. The first two raise what `Waiting` raises; `ready[0]` is then what cannot be opened.
+    `take_records`, `take_values` and `take_batch` return what comes next, None when the buffer is
+    drained. The first two raise what `CompletedFetch` raises; `ready[0]` is then the fetch that
+    cannot be read.
     """
 
     __slots__ = ("_change", "_current", "_left", "_opened", "_source", "ready", "rest")
 
-    def __init__(self, change: Change | None = None) -> None:
+    def __init__(self, change: RecordInterceptor | None = None) -> None:
         self._change = change
-        self.ready: deque[Waiting] = deque()
+        self.ready: deque[CompletedFetch] = deque()
         # What is handed out without asking, and all that is left of the list: the same, mostly.
         self.rest: Iterator[Record] = iter(())
         self._left = self.rest
         # The list that was taken last, where it came from, and the batches it was made of.
         self._current: FetchedRecords | None = None
-        self._source: Waiting | None = None
+        self._source: CompletedFetch | None = None
         self._opened: list[PlacedBatch] = []
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: CompletedFetch) -> None:
         """Let what has come wait for its turn."""
         self.ready.append(waiting)
 
@@ -73,7 +74,7 @@ class HandingOut:
         fetched = self._take_rest()
         if fetched is not None:
             return fetched
-        while (taken := self._first_of(Waiting.take_records)) is not None:
+        while (taken := self._first_of(CompletedFetch.take_records)) is not None:
             (fetched, self._opened), self._source = taken
             if self._change is None:
                 return fetched
@@ -94,16 +95,18 @@ class HandingOut:
                 records[-1].offset + 1,
                 left.high_watermark,
             )
-        taken = self._first_of(Waiting.take_values)
+        taken = self._first_of(CompletedFetch.take_values)
         return None if taken is None else taken[0]
 
     def take_batch(self) -> FetchedBatch | None:
         """The next batch; whole again one of which records have been handed out, but not all."""
         self.put_back_rest()
-        taken = self._first_of(Waiting.take_batch)
+        taken = self._first_of(CompletedFetch.take_batch)
         return None if taken is None else taken[0]
 
-    def _first_of(self, take: Callable[[Waiting], T | None]) -> tuple[T, Waiting] | None:
+    def _first_of(
+        self, take: Callable[[CompletedFetch], T | None]
+    ) -> tuple[T, CompletedFetch] | None:
         """What `take` gives first, and of which; what has no more is taken out."""
         while self.ready:
             waiting = self.ready[0]
@@ -122,7 +125,7 @@ class HandingOut:
                 self.ready.appendleft(self._source)
             self._source.give_back(self._opened, left.records[0].offset)
 
-    def drop_unreadable(self) -> Waiting:
+    def drop_unreadable(self) -> CompletedFetch:
         """Take out what cannot be opened, and all that waits of its partition; returns it."""
         unreadable = self.ready[0]
         left = [waiting for waiting in self.ready if waiting.state is not unreadable.state]
@@ -188,7 +191,7 @@ class _Iteration(AsyncIterator[T]):
 
     __slots__ = ("_handing_out", "_reader", "_source")
 
-    def __init__(self, source: Source, handing_out: HandingOut) -> None:
+    def __init__(self, source: Source, handing_out: FetchBuffer) -> None:
         self._source = source
         self._handing_out = handing_out
         self._reader = object()

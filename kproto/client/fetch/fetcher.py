@@ -19,8 +19,8 @@ from ...wire.errors import BrokerResponseError, KprotoError, ProtocolError
 from ..core.retry import Attempts
 from ..metadata.cluster import Broker, TopicPartition, why_unled
 from ..metadata.cluster_view import ClusterView
-from .completed_fetch import Waiting
-from .fetch_buffer import HandingOut
+from .completed_fetch import CompletedFetch
+from .fetch_buffer import FetchBuffer
 from .fetch_requests import (
     closing_request,
     fetch_request,
@@ -32,14 +32,14 @@ from .fetch_requests import (
 )
 from .fetch_session import FetchSession, WantedPartition
 from .filtered_batches import visible_batches
-from .in_flight_fetches import UnderWay
+from .in_flight_fetches import InFlightFetches
 from .list_offsets import OffsetWanted, ask_for_offsets, list_offsets, offsets_or_errors
-from .manual_partitions import Places
+from .manual_partitions import FetchablePartitions
 from .partition_state import NO_REPLICA, PartitionState, plan_fetches
 from .position_validation import AskedEpoch, EpochEnd, LogTruncatedError, epoch_ends
 from .single_fetch import Fetch, ask_for_epochs, fetch_from
 
-__all__ = ["FetchOptions", "Fetching"]
+__all__ = ["FetchOptions", "Fetcher"]
 
 logger = logging.getLogger("kproto.client")
 
@@ -68,16 +68,16 @@ class FetchOptions(NamedTuple):
         check_whole_number("max_wait_ms", self.max_wait_ms, 0, _MOST)
 
 
-class Fetching:
+class Fetcher:
     """What is fetched goes to `handing_out`, over the connections of `owner`."""
 
     def __init__(
         self,
         view: ClusterView,
         options: FetchOptions,
-        partitions: Places,
-        under_way: UnderWay,
-        handing_out: HandingOut,
+        partitions: FetchablePartitions,
+        under_way: InFlightFetches,
+        handing_out: FetchBuffer,
         owner: object,
     ) -> None:
         self._view = view
@@ -564,7 +564,7 @@ class Fetching:
         # Behind all others, so that in a full response each partition has its turn.
         self._partitions.move_behind(place)
         if visible.batches:
-            waiting = Waiting(
+            waiting = CompletedFetch(
                 state,
                 visible.batches,
                 high_watermark=data.high_watermark,

@@ -15,7 +15,7 @@ from ...records import RecordBatch, checked_next_offset, read_batches
 from ...stored.aborted import AbortedTransactions
 from ...wire.errors import CorruptBatchError, MissingCodecError, ProtocolError
 
-__all__ = ["PlacedBatch", "Visible", "aborted_transactions", "visible_batches"]
+__all__ = ["FilteredBatches", "PlacedBatch", "aborted_transactions", "visible_batches"]
 
 #: Offsets rise from batch to batch; Kafka 3.9 may give messages of older magics twice.
 MAGIC_OF_BATCHES: Final = 2
@@ -28,7 +28,7 @@ class PlacedBatch(NamedTuple):
     batch: RecordBatch
 
 
-class Visible(NamedTuple):
+class FilteredBatches(NamedTuple):
     """The batches of one fetch in order, and the offset of the next record to be fetched.
 
     `last_epoch` is the leader epoch of the batch before it; -1 where that tells none. `epochs` has
@@ -49,7 +49,7 @@ def visible_batches(
     end: int | None,
     read_committed: bool,
     max_decompressed_bytes: int,
-) -> Visible:
+) -> FilteredBatches:
     """The batches in `data.records` with offsets from `position` on, up to `end`.
 
     The last may go beyond `end`. Raises CorruptBatchError and MissingCodecError, which name the
@@ -91,7 +91,7 @@ def visible_batches(
             f"{place}: all that the fetch from offset {begun} brought lies before it, and would be "
             "brought again"
         )
-    return Visible(batches, position, last_epoch, epochs)
+    return FilteredBatches(batches, position, last_epoch, epochs)
 
 
 def aborted_transactions(data: PartitionData) -> list[tuple[int, int]]:

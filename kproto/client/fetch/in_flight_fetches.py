@@ -13,10 +13,10 @@ from ...wire.errors import KprotoError
 from ..core.tasks import retrieve_exception
 from .single_fetch import Fetch
 
-__all__ = ["UnderWay"]
+__all__ = ["InFlightFetches"]
 
 
-class UnderWay:
+class InFlightFetches:
     """`fetches` has the brokers that may hold a fetch."""
 
     def __init__(self) -> None:

@@ -14,19 +14,26 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ...records import Record
 from ..metadata.cluster import TopicPartition
-from .completed_fetch import FetchedBatch, FetchedRecords, FetchedValues, Waiting
-from .fetch_buffer import Change, HandingOut
+from .completed_fetch import CompletedFetch, FetchedBatch, FetchedRecords, FetchedValues
+from .fetch_buffer import FetchBuffer, RecordInterceptor
 from .partition_state import PartitionState
 
-__all__ = ["Handling", "Held", "InHand", "Portions", "Progress", "Sign"]
+__all__ = [
+    "AdaptiveBatchSize",
+    "InFlightRange",
+    "InFlightRecords",
+    "PollMarker",
+    "PollTimer",
+    "RecordProcessor",
+]
 
 T = TypeVar("T")
 
 #: How often somebody asked for what was not there in a list, and the first offset in hand.
-Sign: TypeAlias = tuple[int, int]
+PollMarker: TypeAlias = tuple[int, int]
 
 
-class Held(NamedTuple):
+class InFlightRange(NamedTuple):
     """Something of a partition is in the user's hands: from `offset` on, up to before `behind`."""
 
     state: PartitionState
@@ -34,7 +41,7 @@ class Held(NamedTuple):
     behind: int
 
 
-class Handling(Protocol):
+class RecordProcessor(Protocol):
     """Who handles several records at once, and knows what of them is done: `running` has it.
 
     Partitions are known by their state, and by the claim under which they were assigned.
@@ -88,7 +95,7 @@ class Handling(Protocol):
         ...
 
 
-class InHand(HandingOut):
+class InFlightRecords(FetchBuffer):
     """Handing out that knows what was handed out last and is not done: the next was not asked for.
 
     Partitions may be set `aside`: what came of them waits until they are taken back. Where somebody
@@ -97,15 +104,15 @@ class InHand(HandingOut):
 
     __slots__ = ("_aside", "_asked", "_by_record", "_held", "_portions", "_taken", "handling")
 
-    def __init__(self, change: Change | None = None) -> None:
+    def __init__(self, change: RecordInterceptor | None = None) -> None:
         super().__init__(change)
-        self._held: Held | None = None
+        self._held: InFlightRange | None = None
         self._by_record: PartitionState | None = None  # the record taken last of the current list
         self._taken: tuple[PartitionState, int] | None = None  # what was last, and from where on
         self._asked = 0
-        self._portions = Portions()
-        self._aside: dict[PartitionState, list[Waiting]] = {}
-        self.handling: Handling | None = None
+        self._portions = AdaptiveBatchSize()
+        self._aside: dict[PartitionState, list[CompletedFetch]] = {}
+        self.handling: RecordProcessor | None = None
 
     # What is in hand
 
@@ -120,7 +127,7 @@ class InHand(HandingOut):
         self._portions.given(now)
 
     @property
-    def in_hand(self) -> Held | None:
+    def in_hand(self) -> InFlightRange | None:
         """What is in hand."""
         if self.handling is not None:
             return None
@@ -130,14 +137,14 @@ class InHand(HandingOut):
         assert self._current is not None, "a record of it is in hand"
         records = self._current.records
         offset = records[len(records) - length_hint(self._left) - 1].offset
-        return Held(state, offset, offset + 1)
+        return InFlightRange(state, offset, offset + 1)
 
-    def _hold(self, held: Held | None) -> None:
+    def _hold(self, held: InFlightRange | None) -> None:
         self._held = held
         self._by_record = None
 
     @property
-    def sign(self) -> Sign:
+    def sign(self) -> PollMarker:
         """Another one than before, where something was asked for since."""
         held = self.in_hand
         return self._asked, -1 if held is None else held.offset
@@ -213,13 +220,15 @@ class InHand(HandingOut):
         """What was taken is in hand: not so where nothing was, or a hook has left nothing of it."""
         if fetched is not None:
             assert self._taken is not None, "it was taken"
-            self._hold(Held(*self._taken, behind))
+            self._hold(InFlightRange(*self._taken, behind))
         return fetched
 
-    def _first_of(self, take: Callable[[Waiting], T | None]) -> tuple[T, Waiting] | None:
+    def _first_of(
+        self, take: Callable[[CompletedFetch], T | None]
+    ) -> tuple[T, CompletedFetch] | None:
         begins = 0
 
-        def looked(waiting: Waiting) -> T | None:
+        def looked(waiting: CompletedFetch) -> T | None:
             nonlocal begins
             begins = waiting.position
             return take(waiting)
@@ -293,7 +302,7 @@ class InHand(HandingOut):
         if self.handling is not None:
             self.handling.go_on(state)
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: CompletedFetch) -> None:
         aside = self._aside.get(waiting.state)
         if aside is None:
             super().add(waiting)
@@ -311,7 +320,7 @@ class InHand(HandingOut):
         return found if self.handling is None else found | self.handling.waiting
 
 
-class Portions:
+class AdaptiveBatchSize:
     """How many records of a list are handed out without a look at the session, `size`.
 
     A handler that does not wait for anything holds up the event loop, and with it heartbeats and
@@ -359,7 +368,7 @@ _GROWTH: Final = 4
 _MOST: Final = 512
 
 
-class Progress:
+class PollTimer:
     """Since when nobody has asked for anything, as far as those who look can tell: not later.
 
     Times in seconds of the client's clock.
@@ -368,10 +377,10 @@ class Progress:
     __slots__ = ("_sign", "since")
 
     def __init__(self, now: float) -> None:
-        self._sign: Sign | None = None
+        self._sign: PollMarker | None = None
         self.since = now
 
-    def look(self, sign: Sign, now: float, *, is_asking: bool) -> None:
+    def look(self, sign: PollMarker, now: float, *, is_asking: bool) -> None:
         """Take note of a sign of the reader; `is_asking` while he waits for what he asked for."""
         if is_asking or sign != self._sign:
             self._sign = sign

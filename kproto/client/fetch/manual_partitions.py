@@ -11,12 +11,12 @@ from typing import Final, NamedTuple, Protocol
 from ...protocol.error_codes import code_of, error_of_code
 from ..metadata.cluster import TopicInfo, TopicPartition
 from ..metadata.cluster_view import ClusterView
-from .in_flight_fetches import UnderWay
+from .in_flight_fetches import InFlightFetches
 from .partition_state import PartitionState, new_partitions
 from .start_options import Start, topic_of
-from .start_positions import find_beginnings, find_places
+from .start_positions import find_places, resolve_start_positions
 
-__all__ = ["Partitions", "Places", "ReadOptions"]
+__all__ = ["FetchablePartitions", "ManualPartitions", "ReadOptions"]
 
 logger = logging.getLogger("kproto.client")
 
@@ -33,7 +33,7 @@ class ReadOptions(NamedTuple):
     read_committed: bool
 
 
-class Places(Protocol):
+class FetchablePartitions(Protocol):
     """What may be read now, for who fetches it.
 
     `by_place` are all partitions, in the order in which they are asked for; `unbegun` topics of
@@ -57,7 +57,7 @@ class Places(Protocol):
         """Look at what metadata shows anew. Raises KprotoError where what was wanted is gone."""
 
 
-class Partitions:
+class ManualPartitions:
     """Those that are read, `by_place`, in the order in which they are asked for.
 
     `unbegun` are topics that were made anew before anything of them was fetched. `owner` has the
@@ -69,7 +69,7 @@ class Partitions:
         view: ClusterView,
         wanted: Sequence[str | TopicPartition],
         options: ReadOptions,
-        under_way: UnderWay,
+        under_way: InFlightFetches,
         owner: object,
     ) -> None:
         self._view = view
@@ -120,7 +120,7 @@ class Partitions:
             if info is not None:
                 self._known[name] = info  # what is found out is about this one
         self._under_way.look("connections", self._connect(places))
-        return await find_beginnings(
+        return await resolve_start_positions(
             view,
             places,
             self._options.start,

@@ -10,12 +10,12 @@ from collections.abc import Callable, Container, Iterable
 from typing import Final, Literal, NamedTuple
 
 from ...wire.errors import KprotoError
-from ..commits.incomplete_offsets import DoneAhead
+from ..commits.incomplete_offsets import IncompleteOffsets
 from ..core.retry import Attempts, Remedy
 from ..metadata.cluster import UNKNOWN_EPOCH, TopicPartition
 from ..settings import ClientSettings
 from .fetch_requests import fetch_remedy
-from .filtered_batches import Visible
+from .filtered_batches import FilteredBatches
 
 __all__ = [
     "NOT_FOUND",
@@ -80,7 +80,7 @@ class PartitionState:
         if position is None:
             self.lost_to = "earliest"
         self.end = end
-        self.ahead: DoneAhead | None = None
+        self.ahead: IncompleteOffsets | None = None
         self.suspect_since = _LONG_AGO
         self.attempts = Attempts(settings)
         self.was_fetched = False
@@ -114,7 +114,7 @@ class PartitionState:
         if self.end is not None:
             self.end = min(self.end, max(log_end, position))
 
-    def took(self, visible: Visible) -> None:
+    def took(self, visible: FilteredBatches) -> None:
         """Go on behind what a fetch brought."""
         self.position = visible.position
         self.last_epoch = visible.last_epoch

@@ -11,7 +11,7 @@ from .list_offsets import OffsetWanted, list_offsets
 from .partition_state import PartitionState
 from .start_options import Start, topic_of
 
-__all__ = ["find_beginnings", "find_places"]
+__all__ = ["find_places", "resolve_start_positions"]
 
 
 async def find_places(
@@ -38,7 +38,7 @@ async def find_places(
     return list(dict.fromkeys(found))
 
 
-async def find_beginnings(
+async def resolve_start_positions(
     view: ClusterView,
     places: Sequence[TopicPartition],
     start: Start,

@@ -17,20 +17,27 @@ from typing import Final
 from ...wire.errors import BrokerResponseError, UnsupportedVersionError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..commits.errors import NoCommittedOffsetError
-from ..commits.incomplete_offsets import MOST_BYTES, DoneAhead, ahead_in, ahead_of, joined, text_of
+from ..commits.incomplete_offsets import (
+    MOST_BYTES,
+    IncompleteOffsets,
+    ahead_in,
+    ahead_of,
+    joined,
+    text_of,
+)
 from ..commits.requests import CommittedOffset, Identity, ToCommit, committed_in, committed_requests
 from ..commits.topic_labels import Label, unlabelled
 from ..core.retry import Attempts, Remedy, remedy_of
 from ..metadata.cluster import TopicInfo, TopicPartition, named
 from ..metadata.cluster_view import ClusterView
-from .assigned_partition import AssignedPartition, Awaits
-from .in_flight_fetches import UnderWay
-from .in_flight_records import InHand
+from .assigned_partition import AssignedPartition, FetchState
+from .in_flight_fetches import InFlightFetches
+from .in_flight_records import InFlightRecords
 from .list_offsets import list_offsets
 from .partition_state import NOT_FOUND, PartitionState
 from .start_options import GroupStart, start_time_ms
 
-__all__ = ["Assigned"]
+__all__ = ["SubscriptionState"]
 
 #: Who asked is a member no more, or at another epoch by now: he asks again as who he is then.
 _NOT_THIS_MEMBER: Final = ("STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID")
@@ -41,7 +48,7 @@ _BEGINNINGS: Final = "beginnings"
 logger = logging.getLogger("kproto.client")
 
 
-class Assigned:
+class SubscriptionState:
     """What is read now, `by_place`. Where partitions begin says what `group_id` has committed.
 
     `unbegun` is for those who know topics from old metadata alone; here there are none.
@@ -53,8 +60,8 @@ class Assigned:
         group_id: str,
         start: GroupStart,
         read_committed: bool,
-        under_way: UnderWay,
-        handing_out: InHand,
+        under_way: InFlightFetches,
+        handing_out: InFlightRecords,
     ) -> None:
         self._view = view
         self._group_id = group_id
@@ -269,7 +276,9 @@ class Assigned:
         for place in [*self._full]:
             self.let_go(place)
 
-    def set_back(self, state: AssignedPartition, offset: int, ahead: DoneAhead | None) -> None:
+    def set_back(
+        self, state: AssignedPartition, offset: int, ahead: IncompleteOffsets | None
+    ) -> None:
         """Go on at `offset`, which was handed out already; where it goes, others do.
 
         What is `ahead` is done, and does not come again.
@@ -295,11 +304,11 @@ class Assigned:
                 found[place] = state.to_commit(offset, told)
         return found
 
-    def ahead_of(self, state: AssignedPartition) -> DoneAhead | None:
+    def ahead_of(self, state: AssignedPartition) -> IncompleteOffsets | None:
         """What is done of a partition behind something that is not."""
         return joined(self._own_ahead(state), state.ahead)
 
-    def _own_ahead(self, state: AssignedPartition) -> DoneAhead | None:
+    def _own_ahead(self, state: AssignedPartition) -> IncompleteOffsets | None:
         own = self._handing_out.ahead(state)
         if own is None:
             return None
@@ -375,7 +384,7 @@ class Assigned:
         await self._begin_by_start(self._awaiting("start", wanted))
 
     def _awaiting(
-        self, what: Awaits, places: Collection[TopicPartition]
+        self, what: FetchState, places: Collection[TopicPartition]
     ) -> dict[TopicPartition, AssignedPartition]:
         return {
             place: state
@@ -384,7 +393,7 @@ class Assigned:
         }
 
     def _still(
-        self, states: Mapping[TopicPartition, AssignedPartition], what: Awaits
+        self, states: Mapping[TopicPartition, AssignedPartition], what: FetchState
     ) -> dict[TopicPartition, AssignedPartition]:
         """Those that nobody has moved or taken away."""
         now = self._awaiting(what, states)

@@ -1,8 +1,8 @@
-"""`Shell`: carries out what the state machine of a member says, over connections and by the clock.
+"""Carries out the effects of a member's state machine, over connections and by the clock.
 
 One task of its own, which begins steps one after the other, and heartbeats beside them. What the
-partitions are read for is the `Owner`'s; what follows from what is decided in the machine. Which
-requests a kind of group has is its own: `member` for classic ones, `consumer_protocol.member`.
+partitions are read for is the `AssignmentListener`'s; the state machine decides what follows.
+Each protocol has its requests: `classic.member` and `consumer.member`.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ..metadata.cluster_view import ClusterView
 from ..network.connection import BrokerConnection
 from ..observing.lines import say
 from .coordinator import Coordinator
-from .effects import GiveUp, Leave, LeaveByHeartbeat, MemberIdentity, Parted, Step, TakeOn
-from .group_errors import Asked, Meaning
+from .effects import ApplyAssignment, Leave, LeaveByHeartbeat, MemberIdentity, Parted, Revoke, Step
+from .group_errors import GroupRequest, Meaning
 from .group_protocol import is_live_classic
 from .leader import refused_topic
 from .settings import GroupSettings
-from .state_machine import Machine
+from .state_machine import MembershipStateMachine
 from .subscription import Subscription
 from .topic_watch import Absent, Watch
 
-__all__ = ["Owner", "Shell", "Tell", "because"]
+__all__ = ["AssignmentListener", "MemberDriver", "Tell", "because"]
 
-M = TypeVar("M", bound=Machine[Any, Any])
+M = TypeVar("M", bound=MembershipStateMachine[Any, Any])
 P = ParamSpec("P")
 R = TypeVar("R", bound=Response)
 
@@ -44,7 +44,7 @@ R = TypeVar("R", bound=Response)
 Tell: TypeAlias = Callable[[float], object]
 
 #: What an error means, by what was asked: the table of a kind of group.
-MeaningOf: TypeAlias = Callable[[Asked, KprotoError], Meaning]
+MeaningOf: TypeAlias = Callable[[GroupRequest, KprotoError], Meaning]
 
 _NEVER: Final = float("inf")
 
@@ -57,7 +57,7 @@ _PART_OF_POLL: Final = 10
 _CANCELLED: Final = "a callback of the consumer cancelled itself"
 
 
-class Owner(Protocol):
+class AssignmentListener(Protocol):
     """Who reads the partitions. Of the calls that wait one is under way at a time."""
 
     def owned(self) -> Collection[TopicPartition]:
@@ -95,7 +95,7 @@ class Owner(Protocol):
         ...
 
 
-class Shell(ABC, Generic[M]):
+class MemberDriver(ABC, Generic[M]):
     """A member of a group. `start` has it join once it has subscribed.
 
     One that `looks` at its group before it joins ends where that is of the other kind.
@@ -108,7 +108,7 @@ class Shell(ABC, Generic[M]):
         self,
         view: ClusterView,
         settings: GroupSettings,
-        owner: Owner,
+        owner: AssignmentListener,
         membership: M,
         *,
         looks: bool,
@@ -381,9 +381,9 @@ class Shell(ABC, Generic[M]):
     async def _do(self, step: Step) -> Tell:
         """Carry out a step."""
         match step:
-            case GiveUp():
+            case Revoke():
                 return await self._give_up(step)
-            case TakeOn():
+            case ApplyAssignment():
                 return await self._take_on(step)
             case Leave() | LeaveByHeartbeat():
                 return await self._tell_that_it_leaves(step)
@@ -412,7 +412,7 @@ class Shell(ABC, Generic[M]):
         """
         for code in filter(None, codes):
             error = error_of_code(code, f"leaving group {self.settings.group_id!r}")
-            meaning = meaning_of(Asked.LEAVE, error)
+            meaning = meaning_of(GroupRequest.LEAVE, error)
             self._heed(meaning)
             may_not = error.name == "GROUP_AUTHORIZATION_FAILED"
             if may_not or meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
@@ -431,7 +431,7 @@ class Shell(ABC, Generic[M]):
         answer = await connection.request(DescribeGroupsRequest(groups=[group_id]))
         return is_live_classic(answer, group_id)
 
-    async def _give_up(self, step: GiveUp) -> Tell:
+    async def _give_up(self, step: Revoke) -> Tell:
         fault: KprotoError | None = None
         if step.lost and (step.places or self._is_untold):
             if step.places:
@@ -452,7 +452,7 @@ class Shell(ABC, Generic[M]):
 
         return tell
 
-    async def _take_on(self, step: TakeOn) -> Tell:
+    async def _take_on(self, step: ApplyAssignment) -> Tell:
         fault: KprotoError | None = None
         if step.revoked:
             self._say("gives up %s, which others get", named(step.revoked))

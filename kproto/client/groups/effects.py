@@ -17,19 +17,19 @@ from .subscription import Subscription
 
 __all__ = [
     "LONGEST_REASON",
-    "GiveUp",
+    "ApplyAssignment",
     "Join",
     "Lead",
     "Leave",
     "LeaveByHeartbeat",
+    "LeaveIntent",
     "MemberIdentity",
     "Parted",
-    "Parting",
     "Prepare",
     "Resolve",
+    "Revoke",
     "Step",
     "Sync",
-    "TakeOn",
 ]
 
 #: A reason is cut there, as brokers keep no more of it (KIP-800).
@@ -52,7 +52,7 @@ class MemberIdentity(NamedTuple):
     has_epoch: bool = False
 
 
-class GiveUp(NamedTuple):
+class Revoke(NamedTuple):
     """Give partitions up: while still a member, by `until`; or at once, as they are `lost`."""
 
     places: frozenset[TopicPartition]
@@ -80,7 +80,7 @@ class Sync(NamedTuple):
     request: SyncGroupRequest
 
 
-class TakeOn(NamedTuple):
+class ApplyAssignment(NamedTuple):
     """Carry out an assignment: first give up by `until`, then begin with what is added."""
 
     revoked: frozenset[TopicPartition]
@@ -139,7 +139,7 @@ class LeaveByHeartbeat(NamedTuple):
         )
 
 
-class Parting(NamedTuple):
+class LeaveIntent(NamedTuple):
     """How a member leaves: by itself or told to, for good where it `ends`."""
 
     reason: str
@@ -154,5 +154,5 @@ class Parting(NamedTuple):
 Parted: TypeAlias = Leave | LeaveByHeartbeat
 
 Step: TypeAlias = (
-    GiveUp | Join | Lead | Sync | TakeOn | Leave | Prepare | Resolve | LeaveByHeartbeat
+    Revoke | Join | Lead | Sync | ApplyAssignment | Leave | Prepare | Resolve | LeaveByHeartbeat
 )

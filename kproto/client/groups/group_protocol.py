@@ -21,8 +21,8 @@ from .settings import GroupSettings
 from .subscription import Subscription
 
 __all__ = [
-    "Kind",
-    "OtherKindError",
+    "GroupProtocol",
+    "GroupProtocolMismatchError",
     "check_pattern",
     "first_kind",
     "has_consumer_groups",
@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 
-class Kind(Enum):
+class GroupProtocol(Enum):
     """Protocols of groups, by Kafka's names."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
 
 
-class OtherKindError(KprotoError):
+class GroupProtocolMismatchError(KprotoError):
     """The member is to be one of the other kind; users never see it.
 
     `is_certain` where another look at the group would say the same.
@@ -56,11 +56,11 @@ _LIVE: Final = frozenset(("PreparingRebalance", "CompletingRebalance", "Stable")
 _NO_SUCH_GROUP: Final = code_of("GROUP_ID_NOT_FOUND")
 
 
-def first_kind(settings: GroupSettings) -> Kind:
+def first_kind(settings: GroupSettings) -> GroupProtocol:
     """The kind of member to begin with; with "auto" the group may turn out to be of the other."""
     if settings.group_protocol == "auto":
-        return Kind.CLASSIC if settings.names_assignors else Kind.CONSUMER
-    return Kind(settings.group_protocol)
+        return GroupProtocol.CLASSIC if settings.names_assignors else GroupProtocol.CONSUMER
+    return GroupProtocol(settings.group_protocol)
 
 
 def may_change(settings: GroupSettings) -> bool:

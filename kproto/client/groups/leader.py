@@ -17,13 +17,13 @@ from .assignors.subscriptions import Assignment, Subscription, TopicRacks
 from .protocol_data import read_subscription
 from .topic_watch import partition_count
 
-__all__ = ["Told", "assigned", "members_in", "racks_of", "refused_topic"]
+__all__ = ["MemberSubscriptions", "assigned", "members_in", "racks_of", "refused_topic"]
 
 #: Errors of a topic that no time mends: a member that subscribed to it by name is told.
 _REFUSED: Final = frozenset(map(code_of, ("TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPTION")))
 
 
-class Told(NamedTuple):
+class MemberSubscriptions(NamedTuple):
     """What all members of a group want, and why some could not be understood."""
 
     members: dict[str, Subscription]
@@ -35,12 +35,12 @@ class Told(NamedTuple):
         return frozenset(topic for each in self.members.values() for topic in each.topics)
 
 
-def members_in(members: Iterable[JoinGroupResponseMember]) -> Told:
+def members_in(members: Iterable[JoinGroupResponseMember]) -> MemberSubscriptions:
     """What JoinGroup tells the leader. Who cannot be understood wants nothing, and gets nothing.
 
     So one member with broken bytes does not take down each leader in turn, and the group with it.
     """
-    told = Told({}, {})
+    told = MemberSubscriptions({}, {})
     for each in members:
         try:
             told.members[each.member_id] = read_subscription(each.metadata, each.group_instance_id)

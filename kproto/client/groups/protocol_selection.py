@@ -19,13 +19,13 @@ from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from ..observing.lines import say
 from .backoff import Backoff
-from .classic.member import Member
+from .classic.member import ClassicMember
 from .consumer.member import ConsumerMember
-from .driver import Owner
+from .driver import AssignmentListener
 from .effects import MemberIdentity
 from .group_protocol import (
-    Kind,
-    OtherKindError,
+    GroupProtocol,
+    GroupProtocolMismatchError,
     check_pattern,
     first_kind,
     has_consumer_groups,
@@ -45,7 +45,9 @@ _MOST_CHANGES: Final = 2
 class GroupMember:
     """The member that `settings` ask for, of the kind that its group is of."""
 
-    def __init__(self, view: ClusterView, settings: GroupSettings, owner: Owner) -> None:
+    def __init__(
+        self, view: ClusterView, settings: GroupSettings, owner: AssignmentListener
+    ) -> None:
         self.settings = settings
         self._view = view
         self._owner = owner
@@ -57,8 +59,8 @@ class GroupMember:
         self.kind = first_kind(settings)
         self._member = self._made(looks=may_change(settings))
 
-    def _made(self, *, looks: bool) -> Member | ConsumerMember:
-        made = Member if self.kind is Kind.CLASSIC else ConsumerMember
+    def _made(self, *, looks: bool) -> ClassicMember | ConsumerMember:
+        made = ClassicMember if self.kind is GroupProtocol.CLASSIC else ConsumerMember
         return made(self._view, self.settings, _Behind(self, self._owner), looks=looks)
 
     # What others ask and say
@@ -75,8 +77,8 @@ class GroupMember:
 
     def start(self) -> None:
         """Join, if something is subscribed to."""
-        if self._member.looks and self.kind is Kind.CONSUMER and self._is_of_old_brokers():
-            self.kind = Kind.CLASSIC  # as the member would find out, over a connection of its own
+        if self._member.looks and self.kind is GroupProtocol.CONSUMER and self._is_of_old_brokers():
+            self.kind = GroupProtocol.CLASSIC  # the member would find that out later
             self._member = self._made(looks=True)
             if self._subscription is not None:
                 self._member.subscribe(self._subscription)
@@ -93,7 +95,7 @@ class GroupMember:
 
     def subscribe(self, subscription: Subscription) -> None:
         """Want other topics from now on. Raises ConfigurationError."""
-        if self.kind is Kind.CLASSIC:
+        if self.kind is GroupProtocol.CLASSIC:
             why = f"by group_protocol={self.settings.group_protocol!r}"
             if self.settings.names_assignors:
                 why = "as assignors are named"
@@ -151,13 +153,13 @@ class GroupMember:
         self._changes.succeeded()
         if not self._has_told:
             self._has_told = True
-            table = IN_CONSUMER if self.kind is Kind.CONSUMER else IN_CLASSIC
+            table = IN_CONSUMER if self.kind is GroupProtocol.CONSUMER else IN_CLASSIC
             for sentence in unused(self.settings.given, table, f"in a {self.kind.value} group"):
                 say(logging.WARNING, "group %s: %s", self.settings.group_id, sentence)
 
     def ended(self, error: KprotoError) -> None:
         """The member is at its end, for good or to be followed by one of the other kind."""
-        if not isinstance(error, OtherKindError):
+        if not isinstance(error, GroupProtocolMismatchError):
             self._owner.failed(error)
         elif not self._is_ending:
             now = self._view.clock.monotonic()
@@ -165,10 +167,12 @@ class GroupMember:
             seconds = max(0.0, self._changes.not_before - now)
             self._timer = self._view.clock.call_later(seconds, partial(self._change, error))
 
-    def _change(self, why: OtherKindError) -> None:
+    def _change(self, why: GroupProtocolMismatchError) -> None:
         """Go on as a member of the other kind, which looks at the group once more."""
         self._timer = None
-        self.kind = Kind.CONSUMER if self.kind is Kind.CLASSIC else Kind.CLASSIC
+        self.kind = (
+            GroupProtocol.CONSUMER if self.kind is GroupProtocol.CLASSIC else GroupProtocol.CLASSIC
+        )
         text = "group %s: a member of the %s protocol, as %s"
         say(logging.INFO, text, self.settings.group_id, self.kind.value, why)
         looks = not why.is_certain and self._changes.count <= _MOST_CHANGES
@@ -181,7 +185,7 @@ class GroupMember:
 class _Behind:
     """The owner, of whom a member of one kind knows that it may not be the last."""
 
-    def __init__(self, member: GroupMember, owner: Owner) -> None:
+    def __init__(self, member: GroupMember, owner: AssignmentListener) -> None:
         self._member = member
         self._owner = owner
         self.owned = owner.owned

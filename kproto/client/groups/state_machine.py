@@ -1,4 +1,4 @@
-"""`Machine`: what members of both kinds of group have in common, as state machines without a loop.
+"""Holds what the membership state machines of both group protocols share. Knows no loop.
 
 A phase and the table that leads from one to the next; what the user wants; lines for the log. What
 a phase means and what follows from an answer is that of each kind: `membership` of classic groups,
@@ -16,19 +16,19 @@ from typing import Any, ClassVar, Generic, TypeVar
 from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import Uuid
 from ..metadata.cluster import TopicPartition
-from .effects import MemberIdentity, Step, TakeOn
+from .effects import ApplyAssignment, MemberIdentity, Step
 from .group_errors import Meaning, explained
-from .group_protocol import OtherKindError
+from .group_protocol import GroupProtocolMismatchError
 from .settings import GroupSettings
 from .subscription import Subscription
 
-__all__ = ["Machine"]
+__all__ = ["MembershipStateMachine"]
 
 _Phase = TypeVar("_Phase", bound=Enum)
 _Event = TypeVar("_Event", bound=Enum)
 
 
-class Machine(ABC, Generic[_Phase, _Event]):
+class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
     """Where one member is. Times are in seconds, and passed in."""
 
     #: Phase and event -> the next phase. What is not there changes nothing.
@@ -99,7 +99,7 @@ class Machine(ABC, Generic[_Phase, _Event]):
         """Note why it is over; the first reason is told."""
         if self.error is not None:
             return
-        if isinstance(error, OtherKindError):
+        if isinstance(error, GroupProtocolMismatchError):
             self.error = error
             self._say("not by this protocol: %s", error)
         else:
@@ -186,8 +186,8 @@ class Machine(ABC, Generic[_Phase, _Event]):
         """A `GiveUp` is done."""
 
     @abstractmethod
-    def taken_on(self, step: TakeOn, now: float) -> None:
-        """A `TakeOn` is done."""
+    def taken_on(self, step: ApplyAssignment, now: float) -> None:
+        """A `ApplyAssignment` is done."""
 
     @abstractmethod
     def left(self, now: float) -> None:

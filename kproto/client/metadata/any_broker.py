@@ -13,13 +13,13 @@ from ...wire.errors import (
 from ..network.connection import BrokerConnection
 from ..network.pool import ConnectionPool
 from ..settings import Address
-from .broker_selection import Choosing
+from .broker_selection import BrokerSelection
 
 __all__ = ["reach", "reach_any"]
 
 
 async def reach_any(
-    pool: ConnectionPool, choosing: Choosing, known: Iterable[Address]
+    pool: ConnectionPool, choosing: BrokerSelection, known: Iterable[Address]
 ) -> BrokerConnection:
     """A shared connection to any broker: an open one, else one that is known, else bootstrap.
 
@@ -60,7 +60,7 @@ async def reach_any(
 
 
 async def reach(
-    pool: ConnectionPool, choosing: Choosing, address: Address, owner: object = None
+    pool: ConnectionPool, choosing: BrokerSelection, address: Address, owner: object = None
 ) -> BrokerConnection:
     """The connection to one address; what comes of it counts for the choice of the next."""
     try:

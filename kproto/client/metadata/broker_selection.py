@@ -11,14 +11,14 @@ from typing import Final
 
 from ..settings import Address
 
-__all__ = ["Choosing", "Recovery"]
+__all__ = ["BrokerSelection", "Recovery"]
 
 #: So many brokers without a connection are tried before the bootstrap list: where a whole cluster
 #: is silent, each of them takes `connect_timeout_ms`.
 _BEFORE_BOOTSTRAP: Final = 3
 
 
-class Choosing:
+class BrokerSelection:
     """Which broker is asked next. `bootstrap` is what the client was given."""
 
     def __init__(self, bootstrap: Sequence[Address], *, goes_back: bool) -> None:

@@ -25,18 +25,18 @@ from ...wire.errors import (
     RequestTimeoutError,
 )
 from ...wire.uuid import Uuid
-from ..core.gather import all_of
+from ..core.gather import gather_all
 from ..core.retry import TICK_S, Attempts, Remedy, remedy_of
-from ..core.single_flight import Joining
+from ..core.single_flight import SingleFlight
 from ..network.connection import BrokerConnection
 from ..network.pool import ConnectionPool
 from ..observing.observer import Observer
 from ..settings import Address, ClientSettings
 from .any_broker import reach, reach_any
-from .broker_selection import Choosing, Recovery
+from .broker_selection import BrokerSelection, Recovery
 from .cluster import Broker, Cluster, LeaderHint, TopicInfo, TopicPartition, why_unled
 from .cluster_changes import Changes
-from .request_router import BrokerAnswer, Requests
+from .request_router import BrokerAnswer, RequestRouter
 from .routing import CoordinatorType, Route, route_of
 
 __all__ = ["ClusterView"]
@@ -69,16 +69,16 @@ class ClusterView:
         self._changes = Changes()
         self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
         self.home = self._pool.home
-        self._requests = Requests(self)
+        self._requests = RequestRouter(self)
         self._heard_of: dict[str, float] = {}  # when metadata of a topic came
         self._hinted: dict[TopicPartition, float] = {}  # when who leads it came in another response
         self._goes_back = settings.metadata_recovery_strategy == "rebootstrap"
-        self._choosing = Choosing(bootstrap, goes_back=self._goes_back)
+        self._choosing = BrokerSelection(bootstrap, goes_back=self._goes_back)
         trigger_ms = settings.metadata_recovery_rebootstrap_trigger_ms
         self._recovery = Recovery(trigger_ms, goes_back=self._goes_back)
-        self._all_topics = Joining(self._ask_for_all)
-        self._by_name = Joining(self._ask_by_name)
-        self._by_id = Joining(self._ask_by_id)
+        self._all_topics = SingleFlight(self._ask_for_all)
+        self._by_name = SingleFlight(self._ask_by_name)
+        self._by_id = SingleFlight(self._ask_by_id)
         self._is_suspect = False  # a broker was lost, or said that it is not the controller
 
     async def close(self) -> None:
@@ -479,7 +479,7 @@ class ClusterView:
             except (BrokerConnectionError, RequestTimeoutError) as lost:
                 error = lost
             else:
-                asking = all_of([ask(node, its) for node, its in by_leader.items()])
+                asking = gather_all([ask(node, its) for node, its in by_leader.items()])
                 try:
                     return await self._within(attempts, asking)
                 except KprotoError as failed:

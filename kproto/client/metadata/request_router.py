@@ -20,7 +20,7 @@ from ...wire.errors import (
     RequestTimeoutError,
 )
 from ...wire.uuid import Uuid
-from ..core.gather import all_of
+from ..core.gather import gather_all
 from ..network.connection import BrokerConnection
 from .cluster import Broker, Cluster, LeaderHint, TopicInfo
 from .coordinators import Coordinators, coordinators_in, find_coordinator_requests
@@ -40,7 +40,7 @@ from .routing import (
     route_of,
 )
 
-__all__ = ["BrokerAnswer", "Requests"]
+__all__ = ["BrokerAnswer", "RequestRouter"]
 
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
@@ -107,7 +107,7 @@ class View(Protocol):
         ...
 
 
-class Requests:
+class RequestRouter:
     """The requests of a client, whatever they are."""
 
     def __init__(self, view: View) -> None:
@@ -157,7 +157,7 @@ class Requests:
         if len(pieces) == 1:
             ((node, piece),) = pieces.items()
             return [await ask(node, piece)]
-        return await all_of(ask(node, piece) for node, piece in pieces.items())
+        return await gather_all(ask(node, piece) for node, piece in pieces.items())
 
     async def _ask(
         self,
@@ -347,7 +347,7 @@ class Requests:
 
         requests = find_coordinator_requests(kind, missing, version)
         errors = []
-        for found in await all_of(map(ask, requests)):
+        for found in await gather_all(map(ask, requests)):
             for key, node in found.items():
                 if isinstance(node, BrokerResponseError):
                     errors.append(node)

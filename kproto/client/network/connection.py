@@ -36,15 +36,15 @@ from ..release import MAGIC_OF_BATCHES, message_magic
 from ..settings import Address, ClientSettings
 from .addresses import Target, Targets
 from .authenticator import Authenticator
-from .disconnect_errors import fresh, muted, silent, why_lost
+from .disconnect_errors import disconnect_error, fresh, muted, silent
 from .handshake import agreed_ranges, attach, context_of, targets_of
-from .in_flight import NEVER, Exchange, Exchanges, Tell
-from .node_state import Reach
-from .request_slots import Slots
-from .resend import may_go_again
+from .in_flight import NEVER, InFlightRequest, InFlightRequests, Tell
+from .node_state import NodeState
+from .request_slots import RequestSlots
+from .resend import may_resend
 from .throttle import asked_to_wait_ms
 from .version_selection import version_for
-from .write_queue import Writing
+from .write_queue import WriteQueue
 
 __all__ = ["BrokerConnection"]
 
@@ -78,10 +78,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._protocol = ClientConnection(settings.client_id)
         self._reader = FrameReader(settings.max_frame_bytes)
         self._loop = asyncio.get_running_loop()
-        self._waiting = Exchanges(clock, self._give_up)
-        self._writing = Writing(clock)
-        self._slots = Slots(settings.max_in_flight)
-        self.reach = Reach(settings)
+        self._waiting = InFlightRequests(clock, self._give_up)
+        self._writing = WriteQueue(clock)
+        self._slots = RequestSlots(settings.max_in_flight)
+        self.reach = NodeState(settings)
         self._error: KprotoError | None = None
         self.reopen: Reopen | None = None  # gives the connection that takes the place of this one
         self.failed_at = NEVER
@@ -105,7 +105,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         clock: Clock = SYSTEM_CLOCK,
         *,
         tls: TlsContexts | None = None,
-        reach: Reach | None = None,
+        reach: NodeState | None = None,
         watch: ConnectionWatch = NO_WATCH,
     ) -> BrokerConnection:
         """Connect to `address`, agree on versions, and authenticate; `tls` is made of `settings`.
@@ -116,7 +116,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         side refuses the other, ConfigurationError for TLS files that cannot be used, and
         RequestTimeoutError when that takes longer than `connect_timeout_ms`.
         """
-        reach = reach or Reach(settings)
+        reach = reach or NodeState(settings)
         limit_ms = reach.connect_timeout_ms
         tls = tls or TlsContexts(settings.tls)
         ends_at = clock.monotonic() + limit_ms / 1000
@@ -268,7 +268,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         try:
             return await self._request(request, version, timeout_ms)
         except BrokerConnectionError as error:
-            if self.reopen is None or not may_go_again(type(request), error):
+            if self.reopen is None or not may_resend(type(request), error):
                 raise
         connection = await self.reopen()
         return await connection._request(request, version, timeout_ms)
@@ -340,10 +340,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._writing.write_now(data, now)
         limit_ms = self.settings.request_timeout_ms
         ends_at = now + limit_ms / 1000
-        self._waiting.expect(Exchange(request, version, tell, ends_at, limit_ms, holds_slot=True))
+        self._waiting.expect(
+            InFlightRequest(request, version, tell, ends_at, limit_ms, holds_slot=True)
+        )
         self._watch.written(request, version, len(data), now)
 
-    def _tell(self, exchange: Exchange, outcome: Response | KprotoError) -> None:
+    def _tell(self, exchange: InFlightRequest, outcome: Response | KprotoError) -> None:
         if exchange.holds_slot:
             self._slots.give_back()
         exchange.tell(outcome)
@@ -405,7 +407,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             else:
                 future.set_exception(outcome)
 
-        exchange = Exchange(type(request), version, tell, ends_at, limit_ms)
+        exchange = InFlightRequest(type(request), version, tell, ends_at, limit_ms)
         now = self.clock.monotonic()
         self._writing.write(self._begin(request, exchange, now), now)
         try:
@@ -414,7 +416,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             exchange.ends_at = NEVER  # nobody waits for it any more
             raise
 
-    def _begin(self, request: Request[R], exchange: Exchange, now: float) -> bytes:
+    def _begin(self, request: Request[R], exchange: InFlightRequest, now: float) -> bytes:
         """Expect the response to a request; returns its frame, which goes out next."""
         self._refuse_unanswered(request, exchange.version)
         _, data = self._protocol.send(request, exchange.version)
@@ -431,7 +433,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 "acks=0, or asks for nothing; `BrokerConnection.send_only` does not wait"
             )
 
-    def _give_up(self, late: Exchange) -> None:
+    def _give_up(self, late: InFlightRequest) -> None:
         """Drop the connection: a broker that was silent for so long is taken for lost."""
         what = "was not answered"
         error = silent(self.address, late.request, late.version, what, late.limit_ms)
@@ -464,7 +466,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         while (exchange := self._waiting.take()) is not None:
             self._tell(exchange, self._lost_with(exchange))
 
-    def _lost_with(self, exchange: Exchange) -> KprotoError:
+    def _lost_with(self, exchange: InFlightRequest) -> KprotoError:
         """What a request that waited is told."""
         assert self._error is not None
         error = fresh(self._error, self.address)
@@ -544,7 +546,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._writing.detach()
         self._is_closed_by_peer = not left
         is_in_sasl = self._stage is Stage.AUTHENTICATION and self._sasl is not None
-        error = why_lost(
+        error = disconnect_error(
             exc,
             left,
             self._reached(),

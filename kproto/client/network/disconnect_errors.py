@@ -16,7 +16,7 @@ from ...wire.errors import (
 from ..release import says_versions
 from ..settings import Address, ClientSettings
 
-__all__ = ["fresh", "muted", "silent", "why_lost"]
+__all__ = ["disconnect_error", "fresh", "muted", "silent"]
 
 
 def fresh(error: KprotoError, address: Address) -> KprotoError:
@@ -50,7 +50,7 @@ def muted(
     )
 
 
-def why_lost(
+def disconnect_error(
     exc: Exception | None,
     left: int,
     stage: Stage,

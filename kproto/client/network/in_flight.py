@@ -14,7 +14,7 @@ from ...clock import Clock, Timer
 from ...messages.base import Message, Response
 from ...wire.errors import KprotoError
 
-__all__ = ["NEVER", "Exchange", "Exchanges", "Tell"]
+__all__ = ["NEVER", "InFlightRequest", "InFlightRequests", "Tell"]
 
 #: Is told what has become of a request.
 Tell: TypeAlias = Callable[[Response | KprotoError], None]
@@ -22,7 +22,7 @@ Tell: TypeAlias = Callable[[Response | KprotoError], None]
 NEVER: Final = float("inf")
 
 
-class Exchange:
+class InFlightRequest:
     """A request that waits for its response until `ends_at`, in seconds; then it had `limit_ms`.
 
     `holds_slot` until it is told, where nobody waits who would give the slot back. `is_written`
@@ -60,16 +60,16 @@ class Exchange:
         self.woke = False
 
 
-class Exchanges:
+class InFlightRequests:
     """Those of one connection, oldest first. `give_up` is told of one that has had its time.
 
     It is no longer among them then.
     """
 
-    def __init__(self, clock: Clock, give_up: Callable[[Exchange], None]) -> None:
+    def __init__(self, clock: Clock, give_up: Callable[[InFlightRequest], None]) -> None:
         self._clock = clock
         self._give_up = give_up
-        self._waiting: deque[Exchange] = deque()
+        self._waiting: deque[InFlightRequest] = deque()
         self._timer: Timer | None = None
         self._looks_at = NEVER
         self._loop = asyncio.get_running_loop()
@@ -77,17 +77,17 @@ class Exchanges:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def expect(self, exchange: Exchange) -> None:
+    def expect(self, exchange: InFlightRequest) -> None:
         """Wait for one more answer, behind the others."""
         self._waiting.append(exchange)
         if exchange.ends_at < self._looks_at:
             self._look_at(exchange.ends_at)
 
-    def take(self) -> Exchange | None:
+    def take(self) -> InFlightRequest | None:
         """The oldest, which is answered now."""
         return self._waiting.popleft() if self._waiting else None
 
-    def put_back(self, exchange: Exchange | None) -> None:
+    def put_back(self, exchange: InFlightRequest | None) -> None:
         """Let the one that was taken be the oldest again: it was not answered."""
         if exchange is not None:
             self._waiting.appendleft(exchange)
@@ -129,7 +129,7 @@ class Exchanges:
         # The loop may have stood still: what has come meanwhile is read before it is given up.
         self._loop.call_soon(self._end, first)
 
-    def _end(self, late: Exchange) -> None:
+    def _end(self, late: InFlightRequest) -> None:
         """Give up a request unless its answer has come."""
         if late not in self._waiting or late.ends_at == NEVER:
             self._look()

@@ -11,12 +11,12 @@ from ...wire.errors import KprotoError, RequestTimeoutError
 from ..core.retry import doubled_ms
 from ..settings import ClientSettings
 
-__all__ = ["Reach"]
+__all__ = ["NodeState"]
 
 _LONG_AGO: Final = float("-inf")
 
 
-class Reach:
+class NodeState:
     """Failures in a row of opening connections to one broker.
 
     Nobody tries before `not_before`. `failed_ip` is the address that failed last: the next attempt

@@ -18,13 +18,13 @@ from typing import Final, TypeAlias
 from ...clock import Clock, Timer
 from ...security.tls import TlsContexts
 from ...wire.errors import BrokerConnectionError, ConfigurationError, KprotoError
-from ..core.loop_guard import Home
+from ..core.loop_guard import LoopGuard
 from ..core.retry import TICK_S
 from ..observing.observer import Observer
 from ..release import magic_of
 from ..settings import Address, ClientSettings
 from .connection import BrokerConnection
-from .node_state import Reach
+from .node_state import NodeState
 
 __all__ = ["ConnectionPool"]
 
@@ -52,11 +52,11 @@ class ConnectionPool:
         self.settings = settings
         self.clock = clock
         self._observer = observer or Observer(settings.hooks, clock.monotonic)
-        self.home = Home()
+        self.home = LoopGuard()
         self._open: dict[_Key, BrokerConnection] = {}
         self._opening: dict[_Key, _Opening] = {}
         self._ending: set[asyncio.Task[BrokerConnection]] = set()  # that nobody waits for any more
-        self._reach: dict[Address, Reach] = {}
+        self._reach: dict[Address, NodeState] = {}
         self._idle_timer: Timer | None = None
         self._closed = False
         #: The newest format of records that all brokers take which are connected.
@@ -135,12 +135,12 @@ class ConnectionPool:
             self._reach_of(key[0]).failed(error, connection.failed_at, _chance(), ip)
         return None
 
-    def _reach_of(self, address: Address) -> Reach:
+    def _reach_of(self, address: Address) -> NodeState:
         known = self._reach.get(address)
         if known is None:
             if len(self._reach) >= MOST_ADDRESSES:
                 self._forget_a_reach()
-            known = self._reach[address] = Reach(self.settings)
+            known = self._reach[address] = NodeState(self.settings)
         return known
 
     def _forget_a_reach(self) -> None:

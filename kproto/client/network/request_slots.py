@@ -6,10 +6,10 @@ import asyncio
 from collections import deque
 from types import TracebackType
 
-__all__ = ["Slots"]
+__all__ = ["RequestSlots"]
 
 
-class Slots:
+class RequestSlots:
     """So many may hold one at a time; who waits gets his in the order of asking.
 
     Like asyncio.Semaphore, but one may also be taken in the turn in which it is asked for.

@@ -7,7 +7,7 @@ from typing import Final
 from ...messages.base import Message
 from ...wire.errors import BrokerConnectionError
 
-__all__ = ["REPEATABLE", "may_go_again"]
+__all__ = ["REPEATABLE", "may_resend"]
 
 #: Requests that only ask, so that a broker may be asked twice, by the names of their classes. Not
 #: Fetch: with a session the broker counts them (KIP-227).
@@ -43,7 +43,7 @@ REPEATABLE: Final = frozenset(
 )
 
 
-def may_go_again(request: type[Message], error: BrokerConnectionError) -> bool:
+def may_resend(request: type[Message], error: BrokerConnectionError) -> bool:
     """True where the broker cannot have acted on a request, or it only asks.
 
     The latter where the broker closed after a silence, and may not have seen it at all.

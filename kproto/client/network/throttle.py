@@ -13,7 +13,7 @@ from typing import Final
 from ...clock import Clock, Timer
 from ...messages.base import Response
 
-__all__ = ["Muting", "asked_to_wait_ms"]
+__all__ = ["Throttle", "asked_to_wait_ms"]
 
 #: From which version on the answer comes before the wait, by the names of requests. Before it the
 #: broker has waited already, and what it says is what it did. Those that are not here came later,
@@ -67,7 +67,7 @@ def asked_to_wait_ms(response: Response, version: int) -> int:
     return max(asked, 0)
 
 
-class Muting:
+class Throttle:
     """While it `is_on` nothing is sent: until `not_before`, in seconds of the clock."""
 
     __slots__ = ("_clock", "_over", "_timer", "is_on", "not_before")

@@ -1,4 +1,4 @@
-"""`Writing`: the bytes of one connection on their way out.
+"""`WriteQueue`: the bytes of one connection on their way out.
 
 What is written in one turn of the event loop goes out together. Nothing is written while the
 broker does not read, or has asked for a wait: who comes meanwhile stands in one line. Knows nothing
@@ -13,11 +13,11 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from ...clock import Clock
-from .in_flight import Exchange
-from .request_slots import Slots
-from .throttle import Muting
+from .in_flight import InFlightRequest
+from .request_slots import RequestSlots
+from .throttle import Throttle
 
-__all__ = ["Writing"]
+__all__ = ["WriteQueue"]
 
 #: Turns of the loop in which it sees that the broker has closed: one for the socket, one to be told
 #: of it, one to be rid of it.
@@ -27,7 +27,7 @@ TURNS: Final = 3
 _LARGE_BYTES: Final = 65_536
 
 
-class Writing:
+class WriteQueue:
     """What goes out on a connection that is made later, by `attach`, and over with `end`.
 
     `used_at` is when something was written last, in seconds of the clock. `muting` is for how long
@@ -36,19 +36,19 @@ class Writing:
 
     def __init__(self, clock: Clock) -> None:
         self.used_at = clock.monotonic()
-        self.muting = Muting(clock)
+        self.muting = Throttle(clock)
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._outgoing: list[bytes] = []
-        self._unwritten: list[Exchange] = []
+        self._unwritten: list[InFlightRequest] = []
         self._flush_is_due = False
         self._is_over = False
         self._is_paused = False
         self._writable = asyncio.Event()
         self._writable.set()
         self._kept_waiting = 0  # who waits until it is writable
-        self._line = Slots(1)  # in which they stand
+        self._line = RequestSlots(1)  # in which they stand
 
     # The socket
 
@@ -149,7 +149,7 @@ class Writing:
         elif not self._is_over:
             self._transport.write(data)
 
-    def note(self, exchange: Exchange) -> None:
+    def note(self, exchange: InFlightRequest) -> None:
         """Tell `exchange` when its bytes, which come next, have been given to the socket."""
         exchange.is_written = False
         self._unwritten.append(exchange)

@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 from .settings import RunSettings, Stop
 
-__all__ = ["Again", "Raise", "SendOn", "Step", "next_step", "stop_in"]
+__all__ = ["Forward", "Raise", "Retry", "Step", "next_step", "stop_in"]
 
 
-class Again(NamedTuple):
+class Retry(NamedTuple):
     """The same again, after a wait."""
 
     wait_ms: float
 
 
-class SendOn(NamedTuple):
+class Forward(NamedTuple):
     """It is done here once `topic` has it, to be due after `delay_ms`; None: a dead letter."""
 
     topic: str
@@ -30,7 +30,7 @@ class Raise(NamedTuple):
     """It is not done, and nothing mends it: `run` ends with the error."""
 
 
-Step = Again | SendOn | Raise
+Step = Retry | Forward | Raise
 
 
 def next_step(
@@ -51,13 +51,13 @@ def next_step(
         # A handler that was cancelled from within, as something that it waited for was.
         is_mendable = isinstance(error, retries.exceptions) or not isinstance(error, Exception)
         if is_mendable and attempts <= retries.attempts:
-            return Again(retries.wait_ms(attempts, chance))
+            return Retry(retries.wait_ms(attempts, chance))
         if is_mendable:
             names = [each.topic for each in settings.retry_topics]
             for each in settings.retry_topics[names.index(topic) + 1 if topic in names else 0 :]:
-                return SendOn(each.topic, each.delay_ms)
+                return Forward(each.topic, each.delay_ms)
     if settings.dead_letter_topic is not None:
-        return SendOn(settings.dead_letter_topic, None)
+        return Forward(settings.dead_letter_topic, None)
     return Raise()
 
 

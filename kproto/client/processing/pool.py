@@ -1,4 +1,4 @@
-"""`Run`: the tasks that handle records. What may be handled when, says `tracker`.
+"""`ProcessingPool`: the tasks that handle records. What may be handled when, says `tracker`.
 
 One task reads, and up to `workers` handle: each takes a lane, handles some of it, and takes the
 next; it ends where there is none. Who has called `run` waits meanwhile, and sees to the end: what
@@ -19,20 +19,20 @@ from typing import Final
 from ...clock import Clock, Timer
 from ...records import Header, Record
 from ..core.tasks import is_in_task, until_ended
-from ..fetch.in_flight_records import Portions
+from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..metadata.cluster import TopicPartition
 from ..observing.lines import say
 from .failure_headers import due_of, headers_with, noted, origin_of, text_of
 from .failure_log import say_failed, say_untold
-from .failure_policy import Again, SendOn, next_step, stop_in
+from .failure_policy import Forward, Retry, next_step, stop_in
 from .handlers import Handle, NotAsyncError, UndecodableError
-from .ports import Host, Outlet
+from .ports import ConsumerPort, RecordSink
 from .settings import RunSettings, RunSummary
-from .shards import AnyLane, InOrderLane, Lane
+from .shards import OrderedShard, Shard, UnorderedShard
 from .tracker import Tracker
 from .worker import Worker
 
-__all__ = ["Run"]
+__all__ = ["ProcessingPool"]
 
 logger = logging.getLogger("kproto.client")
 
@@ -50,16 +50,16 @@ _TURNS: Final = 10
 _LOOK: Final = 16
 
 
-class Run:
+class ProcessingPool:
     """One `run` of a consumer. `group_id` is told to whoever finds a record that failed."""
 
     def __init__(
         self,
-        host: Host,
+        host: ConsumerPort,
         clock: Clock,
         settings: RunSettings,
         handle: Handle,
-        outlet: Outlet | None,
+        outlet: RecordSink | None,
         group_id: str,
     ) -> None:
         self._host = host
@@ -72,7 +72,7 @@ class Run:
         self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
         self._tracker = Tracker(settings.order, settings.max_ahead)
         self._workers: set[Worker] = set()
-        self._portions = Portions()
+        self._portions = AdaptiveBatchSize()
         self._gives_way_at = _LONG_AGO
         self._has_turned = True
         self._timer: Timer | None = None
@@ -90,7 +90,7 @@ class Run:
     def summary(self) -> RunSummary:
         """What was done so far."""
         lanes = [worker.lane for worker in self._workers]
-        handled = self._handled + sum(x.handled for x in lanes if isinstance(x, InOrderLane))
+        handled = self._handled + sum(x.handled for x in lanes if isinstance(x, OrderedShard))
         return RunSummary(handled, self._retried, self._put_off, self._dead_letters)
 
     @property
@@ -362,10 +362,10 @@ class Run:
             self._commit_in_time()
             began = self._clock.monotonic()
             try:
-                if isinstance(lane, InOrderLane):
+                if isinstance(lane, OrderedShard):
                     failed = await self._in_order(lane, began)
                 else:
-                    assert isinstance(lane, AnyLane), "there are no others"
+                    assert isinstance(lane, UnorderedShard), "there are no others"
                     failed = await self._any(worker, lane, began)
                 if failed is not None:
                     await self._failed(worker, lane, *failed)
@@ -378,7 +378,7 @@ class Run:
         return self._clock.monotonic() - began > _LONG_S
 
     async def _in_order(
-        self, lane: InOrderLane, began: float
+        self, lane: OrderedShard, began: float
     ) -> tuple[Record, BaseException] | None:
         """Handle some of a lane, one after the other; returns one that failed."""
         handle = self._handle
@@ -404,12 +404,12 @@ class Run:
         self._count(lane)
         return None
 
-    def _count(self, lane: InOrderLane) -> None:
+    def _count(self, lane: OrderedShard) -> None:
         self._handled += lane.handled
         lane.counted += lane.handled
 
     async def _any(
-        self, worker: Worker, lane: AnyLane, began: float
+        self, worker: Worker, lane: UnorderedShard, began: float
     ) -> tuple[Record, BaseException] | None:
         """Handle some of a lane of which others handle some, too; returns one that failed."""
         handle = self._handle
@@ -435,7 +435,7 @@ class Run:
             return record, error
         return None
 
-    def _put_back(self, lane: Lane) -> None:
+    def _put_back(self, lane: Shard) -> None:
         self._tracker.put_back(lane)
         if lane.is_full and not self._tracker.is_full(lane):
             lane.is_full = False
@@ -477,7 +477,7 @@ class Run:
     # What failed
 
     async def _failed(
-        self, worker: Worker, lane: Lane, record: Record, error: BaseException
+        self, worker: Worker, lane: Shard, record: Record, error: BaseException
     ) -> None:
         stop = stop_in(error)
         if stop is not None:
@@ -516,7 +516,7 @@ class Run:
         return worker.is_cancelled or self._stopping.is_set()
 
     async def _decide(
-        self, worker: Worker, lane: Lane, record: Record, error: BaseException
+        self, worker: Worker, lane: Shard, record: Record, error: BaseException
     ) -> None:
         is_readable = not isinstance(error, UndecodableError)
         if not is_readable and error.__cause__ is not None:
@@ -526,16 +526,16 @@ class Run:
         step = next_step(
             self.settings, record.topic, error, attempts, chance, is_readable=is_readable
         )
-        if isinstance(step, Again):
+        if isinstance(step, Retry):
             self._retried += 1
             self._put_off_for(lane, record, step.wait_ms)
-        elif isinstance(step, SendOn):
+        elif isinstance(step, Forward):
             await self._send_on(worker, lane, record, error, attempts, step)
         else:
             lane.leave(record)
             self.fail(noted(error, record))
 
-    def _put_off_for(self, lane: Lane, record: Record, wait_ms: float) -> None:
+    def _put_off_for(self, lane: Shard, record: Record, wait_ms: float) -> None:
         if lane.is_lost:
             lane.leave(record)
             return
@@ -546,11 +546,11 @@ class Run:
     async def _send_on(
         self,
         worker: Worker,
-        lane: Lane,
+        lane: Shard,
         record: Record,
         error: BaseException,
         attempts: int,
-        step: SendOn,
+        step: Forward,
     ) -> None:
         assert self._outlet is not None, "there are topics to send to"
         due_ms = None if step.delay_ms is None else self._clock.now_ms() + step.delay_ms

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Protocol
 from ...records import Record
 from ..metadata.cluster import TopicPartition
 
-__all__ = ["Host", "Outlet", "Taker"]
+__all__ = ["ConsumerPort", "RecordReceiver", "RecordSink"]
 
 
-class Outlet(Protocol):
+class RecordSink(Protocol):
     """Sends records on: a producer, which waits for all in-sync replicas."""
 
     async def send(
@@ -26,7 +26,7 @@ class Outlet(Protocol):
     async def close(self, *, timeout_ms: int | None = ...) -> None: ...
 
 
-class Taker(Protocol):
+class RecordReceiver(Protocol):
     """Who takes what has come: a run."""
 
     @property
@@ -37,11 +37,11 @@ class Taker(Protocol):
     ) -> None: ...
 
 
-class Host(NamedTuple):
+class ConsumerPort(NamedTuple):
     """What is asked of who reads."""
 
     #: Have a run take what comes next, once there is something; False at the end.
-    take_next: Callable[[Taker], Awaitable[bool]]
+    take_next: Callable[[RecordReceiver], Awaitable[bool]]
     #: Whether others may read what is assigned here; and to wait until that is known.
     is_out_of_session: Callable[[], bool]
     until_in_session: Callable[[], Awaitable[None]]

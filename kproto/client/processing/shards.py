@@ -19,7 +19,7 @@ from typing import Final
 from ...records import Record
 from ..metadata.cluster import TopicPartition
 
-__all__ = ["AnyLane", "InOrderLane", "Lane"]
+__all__ = ["OrderedShard", "Shard", "UnorderedShard"]
 
 _NEVER: Final = float("inf")
 
@@ -39,7 +39,7 @@ _ENOUGH_BYTES: Final = 8 << 20
 _LOOKED_AT: Final = 16
 
 
-class Lane(ABC):
+class Shard(ABC):
     """Records of `place` that are not done, in the order of their offsets.
 
     `incoming` has lists that nobody has looked at, `early` records of a retry topic that are not
@@ -205,7 +205,7 @@ def _enough_of(records: list[Record]) -> int:
     return max(1, min(_ENOUGH, _ENOUGH_BYTES // max(1, size)))
 
 
-class InOrderLane(Lane):
+class OrderedShard(Shard):
     """One record after the other: they are taken from `rest`, and `is_busy` while one is in hand.
 
     Which one that is, is found by looking at what is left, when somebody wants to know; so are the
@@ -312,7 +312,7 @@ class InOrderLane(Lane):
         self.is_paused = False
 
 
-class AnyLane(Lane):
+class UnorderedShard(Shard):
     """Several records at once: those that may be handled now are `ready`, `left` are not done.
 
     With `by_key` a record waits while another one of its key is ready or in hand: `strands` has

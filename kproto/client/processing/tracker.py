@@ -17,7 +17,7 @@ from typing import Final
 from ...records import Record
 from ..metadata.cluster import TopicPartition
 from .settings import Order
-from .shards import AnyLane, InOrderLane, Lane
+from .shards import OrderedShard, Shard, UnorderedShard
 
 __all__ = ["Tracker"]
 
@@ -30,11 +30,11 @@ class Tracker:
     def __init__(self, order: Order, max_ahead: int) -> None:
         self._order = order
         self._max_ahead = max_ahead
-        self._lanes: dict[object, Lane] = {}
-        self._parting: set[Lane] = set()
-        self.ready: deque[Lane] = deque()
-        self._later: list[tuple[float, int, Lane, Record | None]] = []
-        self._came: list[Lane] = []
+        self._lanes: dict[object, Shard] = {}
+        self._parting: set[Shard] = set()
+        self.ready: deque[Shard] = deque()
+        self._later: list[tuple[float, int, Shard, Record | None]] = []
+        self._came: list[Shard] = []
         self._numbers = count()
 
     # What comes
@@ -47,8 +47,8 @@ class Tracker:
         records: list[Record],
         due_ms: list[float] | None = None,
         due: float = _NEVER,
-    ) -> Lane:
-        """Take records of a partition; of a retry topic with when each is due: see `Lane.add`.
+    ) -> Shard:
+        """Take records of a partition; of a retry topic with when each is due: see `Shard.add`.
 
         `ripe` is to be asked then.
         """
@@ -62,22 +62,22 @@ class Tracker:
             self._came.append(lane)
         return lane
 
-    def _lane(self, state: object, claim: object, place: TopicPartition) -> Lane:
+    def _lane(self, state: object, claim: object, place: TopicPartition) -> Shard:
         if self._order == "partition":
-            return InOrderLane(state, claim, place)
+            return OrderedShard(state, claim, place)
         by_key = self._order == "key"
-        return AnyLane(state, claim, place, by_key=by_key, max_ahead=self._max_ahead)
+        return UnorderedShard(state, claim, place, by_key=by_key, max_ahead=self._max_ahead)
 
     # Turns
 
-    def _queue(self, lane: Lane) -> None:
+    def _queue(self, lane: Shard) -> None:
         if self._parting and self._has_one_before(lane):
             return
         if not lane.is_ready and lane.has_work():
             lane.is_ready = True
             self.ready.append(lane)
 
-    def _has_one_before(self, lane: Lane) -> bool:
+    def _has_one_before(self, lane: Shard) -> bool:
         """Whether something is in hand of what was taken before the log became another one, or
         before somebody went elsewhere in it."""
         return any(
@@ -85,19 +85,19 @@ class Tracker:
             for each in self._parting
         )
 
-    def next_lane(self) -> Lane | None:
+    def next_lane(self) -> Shard | None:
         """A lane in which something may be handled now; one of several at once stays ready."""
         while self.ready:
             lane = self.ready.popleft()
             lane.is_ready = False
             if lane.has_work():
-                if isinstance(lane, AnyLane) and len(lane.ready) > 1:
+                if isinstance(lane, UnorderedShard) and len(lane.ready) > 1:
                     lane.is_ready = True
                     self.ready.append(lane)
                 return lane
         return None
 
-    def put_back(self, lane: Lane) -> None:
+    def put_back(self, lane: Shard) -> None:
         """Somebody has handled what he wanted of it."""
         self._queue(lane)
         self._forget_if_over(lane)
@@ -106,13 +106,13 @@ class Tracker:
                 if behind.claim is lane.claim and behind is not lane:
                     self._queue(behind)
 
-    def _forget_if_over(self, lane: Lane) -> None:
+    def _forget_if_over(self, lane: Shard) -> None:
         if lane in self._parting and not lane.in_hand() and (lane.is_lost or lane.lowest() is None):
             self._parting.discard(lane)
 
     # What failed
 
-    def later(self, lane: Lane, record: Record | None, due: float) -> None:
+    def later(self, lane: Shard, record: Record | None, due: float) -> None:
         """Have a record that was put off offered then; None: look for what is due of the lane."""
         if record is None:
             lane.is_timed = True
@@ -138,7 +138,7 @@ class Tracker:
                 lane.is_timed = False
                 self._look_at(lane, now, now_ms)
 
-    def _look_at(self, lane: Lane, now: float, now_ms: float) -> None:
+    def _look_at(self, lane: Shard, now: float, now_ms: float) -> None:
         due = lane.ripen(now, now_ms)
         if due is not None and not lane.is_timed:
             self.later(lane, None, due)
@@ -156,14 +156,14 @@ class Tracker:
         return found if lane_now is None else _first(found, lane_now.dropped)
 
     def ahead(self, state: object) -> tuple[int, list[int]] | None:
-        """See `Lane.ahead`, of the lane that has the first offset that is not done."""
+        """See `Shard.ahead`, of the lane that has the first offset that is not done."""
         lowest = self.lowest(state)
         for lane in self._lanes_of(state):
             if not lane.is_lost and lane.lowest() == lowest:
                 return lane.ahead()
         return None
 
-    def _lanes_of(self, state: object) -> Iterator[Lane]:
+    def _lanes_of(self, state: object) -> Iterator[Shard]:
         lane = self._lanes.get(state)
         if lane is not None:
             yield lane
@@ -171,7 +171,7 @@ class Tracker:
             if parting.state is state:
                 yield parting
 
-    def lane_of(self, state: object) -> Lane | None:
+    def lane_of(self, state: object) -> Shard | None:
         """The lane of a partition of which records come."""
         return self._lanes.get(state)
 
@@ -238,7 +238,7 @@ class Tracker:
             lane.go_on()
             self._queue(lane)
 
-    def is_full(self, lane: Lane) -> bool:
+    def is_full(self, lane: Shard) -> bool:
         """Whether its partition is to be held back now."""
         limit = max(1, lane.enough // 2) if lane.is_full else lane.enough
         return not lane.is_parting and lane.waiting >= limit

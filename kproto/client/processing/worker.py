@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from ...records import Record
-from .shards import InOrderLane, Lane
+from .shards import OrderedShard, Shard
 
 __all__ = ["Worker"]
 
@@ -23,7 +23,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None]
-        self.lane: Lane | None = None
+        self.lane: Shard | None = None
         self.record: Record | None = None
         self.is_cancelled = False
         self.is_cut = False
@@ -39,5 +39,5 @@ class Worker:
     def cut(self) -> None:
         """Have it come back when what it has in hand is handled."""
         self.is_cut = True
-        if isinstance(self.lane, InOrderLane):
+        if isinstance(self.lane, OrderedShard):
             self.lane.cut()

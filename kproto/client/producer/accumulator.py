@@ -40,7 +40,7 @@ from .batch import (
     NO_IDENTITY,
     Batch,
     Delivery,
-    Identity,
+    ProducerIdAndEpoch,
     identity_behind,
 )
 from .errors import DeliveryError
@@ -108,7 +108,7 @@ class PartitionQueue:
         self.under_way: list[Batch] = []
         self.returned: list[Batch] = []
         self.node = -1
-        self.identity: Identity | None = None
+        self.identity: ProducerIdAndEpoch | None = None
         self.sequence = 0
         self.turns = 0
         self.is_known = False
@@ -149,7 +149,7 @@ class PartitionQueue:
             return self.attempts.not_before
         return max(self.attempts.not_before, batch.due)
 
-    def take(self, node: int, identity: Identity) -> Batch:
+    def take(self, node: int, identity: ProducerIdAndEpoch) -> Batch:
         """Let the next batch go to `node`; without a number it gets the next one.
 
         That is under the queue's own identity, or `identity` where it has none.
@@ -231,7 +231,7 @@ class Accumulator:
         self.settings = settings
         self._observer = observer or Observer(None, monotonic)
         self.batch_bytes = batch_bytes
-        self.identity: Identity | None = None if idempotent else NO_IDENTITY
+        self.identity: ProducerIdAndEpoch | None = None if idempotent else NO_IDENTITY
         self.takes_headers = True  # brokers that take message sets alone have none
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.busy: dict[TopicPartition, PartitionQueue] = {}

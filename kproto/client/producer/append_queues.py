@@ -1,4 +1,4 @@
-"""`Lines`: the calls that wait to give records, topic by topic, in the order in which they came.
+"""Queues the calls that wait to append records, by topic, in the order of the calls.
 
 Who stands where, whose turn it is, and who is sent away when the producer closes. Knows no record,
 no metadata and no buffer: what a call waits for is its own.
@@ -12,23 +12,23 @@ from types import TracebackType
 
 from ...wire.errors import KprotoError
 
-__all__ = ["Lines", "Place"]
+__all__ = ["AppendQueues", "AppendTicket"]
 
 
-class Lines:
+class AppendQueues:
     """The line of every topic that somebody waits for. A topic that nobody waits for has none."""
 
     def __init__(self) -> None:
-        self.by_topic: dict[str, deque[Place]] = {}
+        self.by_topic: dict[str, deque[AppendTicket]] = {}
         self.are_closed = False
 
-    def enter(self, topic: str) -> Place:
+    def enter(self, topic: str) -> AppendTicket:
         """The last place of a topic's line."""
-        place = Place(self, topic)
+        place = AppendTicket(self, topic)
         self.by_topic.setdefault(topic, deque()).append(place)
         return place
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[AppendTicket]:
         """Everybody who waits now."""
         return [place for line in self.by_topic.values() for place in line]
 
@@ -40,8 +40,8 @@ class Lines:
                 place.send_away()
 
 
-class Place:
-    """Where one call stands, from `Lines.enter` until it has given its records, and leaves.
+class AppendTicket:
+    """Where one call stands, from `AppendQueues.enter` until it has given its records, and leaves.
 
     What it waits for it waits for within `with place`, which raises KprotoError once the lines are
     closed: the wait is cancelled, as `asyncio.timeout` does it.
@@ -49,7 +49,7 @@ class Place:
 
     __slots__ = ("_cancelling", "_is_sent_away", "_left", "_lines", "_task", "_turn", "topic")
 
-    def __init__(self, lines: Lines, topic: str) -> None:
+    def __init__(self, lines: AppendQueues, topic: str) -> None:
         self._lines = lines
         self.topic = topic
         self._turn: asyncio.Future[None] | None = None

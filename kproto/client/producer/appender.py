@@ -1,4 +1,4 @@
-"""`Giving`: records come to the accumulator at once where nothing stands before, or else in line.
+"""Appends records to the accumulator: at once if no earlier call waits, else in the queue.
 
 Calls of one topic go on in the order in which they were made, also where they had to wait for
 metadata or for room: who waits has a place in the line of its topic until it has given its last
@@ -18,7 +18,7 @@ from ..metadata.cluster_view import ClusterView
 from ..release import MAGIC_OF_BATCHES
 from .accumulator import Accumulator
 from .acks import Acks
-from .append_queues import Lines, Place
+from .append_queues import AppendQueues, AppendTicket
 from .batch import Batch
 from .errors import DeliveryError
 from .old_brokers import headers_refused
@@ -31,9 +31,9 @@ from .record_validation import (
     checked_timestamp,
 )
 from .sender import Sender
-from .topic_appender import Stop, Timing, WayIn, take
+from .topic_appender import AppendOutcome, Timing, TopicAppender, take
 
-__all__ = ["Giving"]
+__all__ = ["RecordAppender"]
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ GIVE_WAY_S: Final = 0.01
 LOOK_EVERY: Final = 32
 
 
-class Giving:
+class RecordAppender:
     """Gives the records of a producer's calls to its accumulator, and wakes its sender.
 
     `lines` are the calls that wait. Once `is_closed`, calls that begin are refused.
@@ -53,7 +53,7 @@ class Giving:
     def __init__(
         self, view: ClusterView, accumulator: Accumulator, sender: Sender, *, buffer_bytes: int
     ) -> None:
-        self.lines = Lines()
+        self.lines = AppendQueues()
         self.is_closed = False
         self._view = view
         self._now_ms = view.clock.now_ms
@@ -61,7 +61,7 @@ class Giving:
         self._sender = sender
         self._buffer_bytes = buffer_bytes
         self._calls = view.observer.calls
-        self._ways_in: dict[str, WayIn] = {}
+        self._ways_in: dict[str, TopicAppender] = {}
 
     def hurry(self) -> None:
         """Let nothing linger that was given so far."""
@@ -146,7 +146,7 @@ class Giving:
         From its first wait on the call keeps its place in the line.
         """
         way_in = self._at_hand(topic)
-        place: Place | None = None
+        place: AppendTicket | None = None
         record: ProducerRecord | None = None
         monotonic = self._view.clock.monotonic
         gives_way_at = monotonic() + GIVE_WAY_S
@@ -168,9 +168,9 @@ class Giving:
             while True:
                 timing = Timing(self._now_ms, monotonic, gives_way_at, every)
                 met: Any = take(taken, way_in, self._accumulator, self._buffer_bytes, timing, acks)
-                if met is Stop.END:
+                if met is AppendOutcome.END:
                     return
-                if not isinstance(met, Stop):
+                if not isinstance(met, AppendOutcome):
                     record = as_record(met)
                     try:
                         found = self._put(way_in, record)
@@ -188,11 +188,11 @@ class Giving:
                     record = None
                     self._sender.wake()
                     if self._accumulator.buffered > self._buffer_bytes:
-                        met = Stop.FULL
+                        met = AppendOutcome.FULL
                     elif monotonic() < gives_way_at:
                         continue
                 place = place or self.lines.enter(topic)
-                waiting = self._half_empty if met is Stop.FULL else self._give_way
+                waiting = self._half_empty if met is AppendOutcome.FULL else self._give_way
                 await _or_given_back(waiting(place), topic, left)
                 gives_way_at = monotonic() + GIVE_WAY_S
                 if self._accumulator.given_up != given_up:
@@ -207,7 +207,7 @@ class Giving:
             if place is not None:
                 place.leave()
 
-    def _at_hand(self, topic: str) -> WayIn | None:
+    def _at_hand(self, topic: str) -> TopicAppender | None:
         """The way to a topic, if nothing has to be waited for and nobody waits.
 
         Raises ConfigurationError once the producer is closed, and in another event loop.
@@ -226,16 +226,16 @@ class Giving:
             return None
         return self._way_in(topic)
 
-    def _way_in(self, topic: str) -> WayIn:
+    def _way_in(self, topic: str) -> TopicAppender:
         self._accumulator.takes_headers = self._view.message_magic >= MAGIC_OF_BATCHES
         info = self._view.cluster.topics[topic]
         known = self._ways_in.get(topic)
         if known is None or known.info is not info:
-            known = WayIn(info, chooser(info, self._accumulator.turns))
+            known = TopicAppender(info, chooser(info, self._accumulator.turns))
             self._ways_in[topic] = known
         return known
 
-    async def _admitted(self, place: Place, partition: int | None = None) -> WayIn:
+    async def _admitted(self, place: AppendTicket, partition: int | None = None) -> TopicAppender:
         """The way to a topic, once it is known and there is room, and the calls before have given.
 
         Raises RequestTimeoutError after `delivery_timeout_ms`.
@@ -256,7 +256,7 @@ class Giving:
         view.cluster.topics.setdefault(topic, info)
         return self._way_in(topic)
 
-    async def _until_room(self, place: Place, begun: float) -> None:
+    async def _until_room(self, place: AppendTicket, begun: float) -> None:
         limit_ms = self._view.settings.delivery_timeout_ms
         left = begun + limit_ms / 1000 - self._view.clock.monotonic()
         had_turn = False
@@ -274,11 +274,11 @@ class Giving:
             )
             raise RequestTimeoutError(why) from None
 
-    async def _half_empty(self, place: Place) -> None:
+    async def _half_empty(self, place: AppendTicket) -> None:
         with place:
             await self._until_below(self._buffer_bytes // 2)
 
-    async def _give_way(self, place: Place) -> None:
+    async def _give_way(self, place: AppendTicket) -> None:
         with place:
             await self._view.clock.sleep(0)
 
@@ -290,14 +290,14 @@ class Giving:
             self._sender.settled.clear()
             await self._sender.settled.wait()
 
-    async def _put_later(self, place: Place, record: ProducerRecord) -> tuple[Batch, int]:
+    async def _put_later(self, place: AppendTicket, record: ProducerRecord) -> tuple[Batch, int]:
         """Put a record once it is the call's turn. Raises EncodeError, and what `_admitted` does"""
         found = self._put(await self._admitted(place, record.partition), record)
         if found is None:
             raise EncodeError(f"topic {place.topic!r} has no partition {record.partition!r}")
         return found
 
-    def _put(self, way_in: WayIn, record: ProducerRecord) -> tuple[Batch, int] | None:
+    def _put(self, way_in: TopicAppender, record: ProducerRecord) -> tuple[Batch, int] | None:
         """Put a record into the open batch of its partition; returns the batch and the position.
 
         None where the topic has no such partition, as far as it is known. What could not be

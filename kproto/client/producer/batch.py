@@ -22,7 +22,7 @@ __all__ = [
     "Batch",
     "BatchDelivery",
     "Delivery",
-    "Identity",
+    "ProducerIdAndEpoch",
     "identity_behind",
 ]
 
@@ -30,14 +30,14 @@ __all__ = [
 LAST_SEQUENCE: Final = 0x7FFFFFFF
 
 
-class Identity(NamedTuple):
+class ProducerIdAndEpoch(NamedTuple):
     """A producer id and epoch; -1 for a producer that is not idempotent."""
 
     producer_id: int
     producer_epoch: int
 
 
-NO_IDENTITY: Final = Identity(-1, -1)
+NO_IDENTITY: Final = ProducerIdAndEpoch(-1, -1)
 
 #: The largest epoch (KIP-360).
 LAST_EPOCH: Final = 0x7FFF
@@ -47,7 +47,7 @@ LAST_EPOCH: Final = 0x7FFF
 _ID_IS_LOST: Final = frozenset(map(code_of, ("INVALID_PRODUCER_EPOCH", "UNKNOWN_PRODUCER_ID")))
 
 
-def identity_behind(identity: Identity, error: KprotoError) -> Identity | None:
+def identity_behind(identity: ProducerIdAndEpoch, error: KprotoError) -> ProducerIdAndEpoch | None:
     """Under what a partition goes on once a batch under `identity` has failed for good.
 
     That is the next epoch of the same producer id: the broker then refuses the failed batch if the

@@ -17,7 +17,7 @@ from ...wire.errors import ConfigurationError, EncodeError, RequestTimeoutError
 from ..metadata.cluster_view import ClusterView
 from .accumulator import Accumulator
 from .acks import Acks
-from .appender import Giving
+from .appender import RecordAppender
 from .batch import Ack, BatchDelivery, Delivery
 from .errors import DeliveryError
 from .old_brokers import check_old_brokers
@@ -90,7 +90,9 @@ class Producer:
         self._sender = Sender(
             view, self._accumulator, compression=compression, optional_identity=is_optional
         )
-        self._giving = Giving(view, self._accumulator, self._sender, buffer_bytes=buffer_bytes)
+        self._giving = RecordAppender(
+            view, self._accumulator, self._sender, buffer_bytes=buffer_bytes
+        )
 
     async def __aenter__(self) -> Self:
         return self

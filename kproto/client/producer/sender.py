@@ -27,7 +27,7 @@ from ..metadata.response_hints import brokers_in
 from ..network.connection import BrokerConnection
 from ..release import MAGIC_OF_BATCHES
 from .accumulator import Accumulator, PartitionQueue
-from .batch import Batch, Identity
+from .batch import Batch, ProducerIdAndEpoch
 from .record_validation import CompressionName
 from .requests import (
     SingleProduce,
@@ -196,7 +196,9 @@ class Sender:
                 if queue.waiting and queue.wants_identity:
                     self._failed(queue, error)
         else:
-            self._accumulator.identity = Identity(answer.producer_id, answer.producer_epoch)
+            self._accumulator.identity = ProducerIdAndEpoch(
+                answer.producer_id, answer.producer_epoch
+            )
             self._view.observer.identified(answer.producer_id, answer.producer_epoch)
         finally:
             self._identifying = False

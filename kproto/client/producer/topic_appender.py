@@ -18,7 +18,7 @@ from .acks import Acks
 from .batch import Batch
 from .record_validation import Headers, ProducerRecord
 
-__all__ = ["Stop", "Timing", "WayIn", "take"]
+__all__ = ["AppendOutcome", "Timing", "TopicAppender", "take"]
 
 #: How old the time of day may be that a record gets, in seconds: timestamps are in ms.
 _TICK_S: Final = 0.001
@@ -26,7 +26,7 @@ _TICK_S: Final = 0.001
 _NOWHERE: Final = -1
 
 
-class Stop(Enum):
+class AppendOutcome(Enum):
     """Why a pass ended where no element ended it."""
 
     PAUSE = "others are to have their turn"
@@ -34,7 +34,7 @@ class Stop(Enum):
     END = "all is taken"
 
 
-class WayIn(NamedTuple):
+class TopicAppender(NamedTuple):
     """A topic as it is known, and the partition of a key."""
 
     info: TopicInfo
@@ -55,7 +55,7 @@ class Timing(NamedTuple):
 
 def take(
     values: Iterator[Any],
-    way_in: WayIn,
+    way_in: TopicAppender,
     accumulator: Accumulator,
     buffer_bytes: int,
     timing: Timing,
@@ -63,8 +63,8 @@ def take(
 ) -> Any:
     """Put records into open batches and note in `acks` where they stand; returns why it ended.
 
-    That is a `Stop`, or the element that comes next, which was not taken. What `values` raises
-    comes through; what was taken before it stands.
+    Returns an `AppendOutcome`, or the next element, which was not appended. What `values` raises
+    is raised; what was appended before it stays appended.
     """
     topic, limit = way_in.info.name, accumulator.batch_bytes
     takes_headers = accumulator.takes_headers
@@ -143,9 +143,9 @@ def take(
             index += 1
             accumulator.buffered += added
             if accumulator.buffered > buffer_bytes:
-                return Stop.FULL
+                return AppendOutcome.FULL
             if is_late:
-                return Stop.PAUSE
-        return Stop.END
+                return AppendOutcome.PAUSE
+        return AppendOutcome.END
     finally:
         acks.grow_to(index)

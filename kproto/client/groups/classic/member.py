@@ -1,6 +1,6 @@
-"""`Member`: a member of a classic group, over connections: JoinGroup, SyncGroup, Heartbeat.
+"""`ClassicMember`: a member of a classic group, over connections: JoinGroup, SyncGroup, Heartbeat.
 
-What goes on when is the `Shell`'s; what follows from what is decided in `membership`.
+What goes on when is the `MemberDriver`'s; what follows from what is decided in `membership`.
 """
 
 from __future__ import annotations
@@ -17,27 +17,32 @@ from ....protocol.error_codes import error_of_code
 from ....wire.errors import KprotoError
 from ...metadata.cluster import TopicInfo
 from ...metadata.cluster_view import ClusterView
-from ..driver import Owner, Shell, Tell
+from ..driver import AssignmentListener, MemberDriver, Tell
 from ..effects import Join, Lead, Leave, MemberIdentity, Sync
 from ..group_errors import Meaning, meaning_of
-from ..group_protocol import OtherKindError, has_consumer_groups
+from ..group_protocol import GroupProtocolMismatchError, has_consumer_groups
 from ..leader import assigned, members_in, racks_of, refused_topic
 from ..settings import GroupSettings
-from .membership import Membership
+from .membership import ClassicMembership
 
-__all__ = ["Member", "MemberIdentity", "Owner"]
+__all__ = ["AssignmentListener", "ClassicMember", "MemberIdentity"]
 
 #: Metadata of less than this age is not asked for again: a member that is alone begins earlier.
 _YOUNG_MS: Final = 100
 
 
-class Member(Shell[Membership]):
+class ClassicMember(MemberDriver[ClassicMembership]):
     """A member of a group of the classic kind."""
 
     def __init__(
-        self, view: ClusterView, settings: GroupSettings, owner: Owner, *, looks: bool = False
+        self,
+        view: ClusterView,
+        settings: GroupSettings,
+        owner: AssignmentListener,
+        *,
+        looks: bool = False,
     ) -> None:
-        membership = Membership(settings, view.settings)
+        membership = ClassicMembership(settings, view.settings)
         super().__init__(view, settings, owner, membership, looks=looks)
 
     def _coordinator_moved(self) -> None:
@@ -67,7 +72,7 @@ class Member(Shell[Membership]):
         if not has_consumer_groups(connection.ranges):
             return
         if not await self._is_live_classic(connection):
-            raise OtherKindError("the group has no members of the classic one")
+            raise GroupProtocolMismatchError("the group has no members of the classic one")
 
     async def _join(self, step: Join) -> Tell:
         if self.looks and self._membership.generation < 0:

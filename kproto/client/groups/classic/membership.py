@@ -26,17 +26,27 @@ from ...settings import ClientSettings
 from ..assignors.subscriptions import NO_GENERATION, Assignment
 from ..assignors.subscriptions import Subscription as Told
 from ..backoff import Backoff
-from ..effects import GiveUp, Join, Lead, Leave, MemberIdentity, Parting, Step, Sync, TakeOn
-from ..group_errors import Asked, Meaning, meaning_of
+from ..effects import (
+    ApplyAssignment,
+    Join,
+    Lead,
+    Leave,
+    LeaveIntent,
+    MemberIdentity,
+    Revoke,
+    Step,
+    Sync,
+)
+from ..group_errors import GroupRequest, Meaning, meaning_of
 from ..protocol_data import PROTOCOL_TYPE, assignment_bytes, read_assignment
 from ..session import Session
 from ..settings import GroupSettings
-from ..state_machine import Machine
+from ..state_machine import MembershipStateMachine
 from ..subscription import Subscription
 from .phases import BEATING, COMMITTING, TRANSITIONS, Event, Phase
 from .requests import Last, heartbeat_request, join_request, sync_request
 
-__all__ = ["Membership"]
+__all__ = ["ClassicMembership"]
 
 _NEVER: Final = float("inf")
 
@@ -51,14 +61,14 @@ _INCONSISTENT: Final = code_of("INCONSISTENT_GROUP_PROTOCOL")
 
 #: Phases that a request is made in, and what it asks for.
 _ASKING: Final = {
-    Phase.JOINING: Asked.JOIN,
-    Phase.LEADING: Asked.TOPICS,
-    Phase.SYNCING: Asked.SYNC,
-    Phase.LEAVING: Asked.LEAVE,
+    Phase.JOINING: GroupRequest.JOIN,
+    Phase.LEADING: GroupRequest.TOPICS,
+    Phase.SYNCING: GroupRequest.SYNC,
+    Phase.LEAVING: GroupRequest.LEAVE,
 }
 
 
-class Membership(Machine[Phase, Event]):
+class ClassicMembership(MembershipStateMachine[Phase, Event]):
     """One member; `rack` is where it stands. Told by `Member` what happens."""
 
     transitions = TRANSITIONS
@@ -86,7 +96,7 @@ class Membership(Machine[Phase, Event]):
         self._protocol = ""
         self._assignments: dict[str, bytes] = {}
         self._assigned: list[TopicPartition] = []
-        self._parting: Parting | None = None
+        self._parting: LeaveIntent | None = None
         self._parts_by = _NEVER  # the answer to a first JoinGroup is waited for until then
 
     # What it is
@@ -175,7 +185,7 @@ class Membership(Machine[Phase, Event]):
         until = self._session.given_up_by(now) if until is None else until
         leave_s = self.settings.leave_timeout_ms / 1000
         ends = ends or (self._parting is not None and self._parting.ends)
-        parting = Parting(reason, leaves, ends, lost, until, leave_s)
+        parting = LeaveIntent(reason, leaves, ends, lost, until, leave_s)
         if self.phase is Phase.OVER:
             return
         if self.phase is Phase.OUT:
@@ -213,9 +223,9 @@ class Membership(Machine[Phase, Event]):
             return None
         match self.phase:
             case Phase.GIVING_UP:
-                return GiveUp(self._not_kept(owned), self._lost, self._until)
+                return Revoke(self._not_kept(owned), self._lost, self._until)
             case Phase.PARTING:
-                return GiveUp(frozenset(owned), self._lost, self._until)
+                return Revoke(frozenset(owned), self._lost, self._until)
             case Phase.JOINING:
                 assert self.subscription is not None
                 if self.generation < 0:
@@ -284,7 +294,7 @@ class Membership(Machine[Phase, Event]):
         self, request: HeartbeatRequest, error: KprotoError | None, sent_at: float, now: float
     ) -> Meaning | None:
         """What came of a heartbeat that was sent then; gives what its error means, if it counts."""
-        meaning = None if error is None else meaning_of(Asked.HEARTBEAT, error)
+        meaning = None if error is None else meaning_of(GroupRequest.HEARTBEAT, error)
         if (request.member_id, request.generation_id) != (self.member_id, self.generation):
             return meaning if meaning is Meaning.FIND_COORDINATOR else None
         if self.generation < 0:
@@ -306,7 +316,7 @@ class Membership(Machine[Phase, Event]):
             self._beat_at = now + self._interval_s
             return None
         assert meaning is not None
-        self._follow(meaning, error, Asked.HEARTBEAT, now)
+        self._follow(meaning, error, GroupRequest.HEARTBEAT, now)
         return meaning
 
     def _reassured(
@@ -319,7 +329,7 @@ class Membership(Machine[Phase, Event]):
         if meaning is Meaning.ID_OVER:
             self.moved(now)  # the answer to JoinGroup, asked again, says what becomes of the id
         elif error is not None and meaning in (Meaning.FENCED, Meaning.FAIL):
-            self._follow(meaning, error, Asked.HEARTBEAT, now)
+            self._follow(meaning, error, GroupRequest.HEARTBEAT, now)
         return meaning
 
     def commit_refused(
@@ -329,18 +339,18 @@ class Membership(Machine[Phase, Event]):
         current = (identity.member_id, identity.generation) == (self.member_id, self.generation)
         if not current or not self._beats_now:
             return
-        meaning = meaning_of(Asked.COMMIT, error)
+        meaning = meaning_of(GroupRequest.COMMIT, error)
         if meaning is Meaning.REBALANCE:
             self.rejoin("a commit was refused, as the group rebalances", now)
         elif meaning is Meaning.GENERATION_OVER and self.phase is Phase.JOINING:
             return
         elif meaning in (Meaning.ID_OVER, Meaning.GENERATION_OVER, Meaning.FENCED):
-            self._follow(meaning, error, Asked.COMMIT, now)
+            self._follow(meaning, error, GroupRequest.COMMIT, now)
 
     # What came of a step
 
     def given_up(self, now: float) -> None:
-        """A `GiveUp` is done."""
+        """A `Revoke` is done."""
         if self._lost:
             self.generation = NO_GENERATION
             self._owned_generation = NO_GENERATION
@@ -375,7 +385,7 @@ class Membership(Machine[Phase, Event]):
             self._again(now)
             return Meaning.TAKE_ID
         if response.error_code:
-            return self.failed(self._error(response.error_code, Asked.JOIN), now)
+            return self.failed(self._error(response.error_code, GroupRequest.JOIN), now)
         self._is_asking_for_id = False
         self.member_id = response.member_id
         reads_on = self._cooperative and self.generation >= 0
@@ -390,7 +400,7 @@ class Membership(Machine[Phase, Event]):
         names = {each.name: each for each in self.settings.chosen}
         assignor = names.get(response.protocol_name or "")
         if response.protocol_type not in (None, PROTOCOL_TYPE) or assignor is None:
-            return self.failed(self._error(_INCONSISTENT, Asked.JOIN), now)
+            return self.failed(self._error(_INCONSISTENT, GroupRequest.JOIN), now)
         self._protocol = assignor.name
         self._assignments = {}
         if leads:
@@ -412,10 +422,10 @@ class Membership(Machine[Phase, Event]):
     ) -> Meaning | None:
         """SyncGroup, sent then, was answered; gives what its error means."""
         if response.error_code:
-            return self.failed(self._error(response.error_code, Asked.SYNC), now)
+            return self.failed(self._error(response.error_code, GroupRequest.SYNC), now)
         wrong = response.protocol_type not in (None, PROTOCOL_TYPE)
         if wrong or response.protocol_name not in (None, self._protocol):
-            return self.failed(self._error(_INCONSISTENT, Asked.SYNC), now)
+            return self.failed(self._error(_INCONSISTENT, GroupRequest.SYNC), now)
         try:
             places = read_assignment(response.assignment)
         except DecodeError as error:
@@ -439,13 +449,13 @@ class Membership(Machine[Phase, Event]):
         self._go(Event.SYNCED)
         return None
 
-    def _taking_on(self, owned: Collection[TopicPartition], now: float) -> TakeOn:
+    def _taking_on(self, owned: Collection[TopicPartition], now: float) -> ApplyAssignment:
         before, after = frozenset(owned), frozenset(self._assigned)
         added = tuple(place for place in self._assigned if place not in before)
-        return TakeOn(before - after, added, self._session.given_up_by(now))
+        return ApplyAssignment(before - after, added, self._session.given_up_by(now))
 
-    def taken_on(self, step: TakeOn, now: float) -> None:
-        """A `TakeOn` is done. What was given up others get in another rebalance (KIP-429)."""
+    def taken_on(self, step: ApplyAssignment, now: float) -> None:
+        """The assignment is applied. Revoked partitions move in a second rebalance (KIP-429)."""
         if step.revoked:
             self._why = self._why or "partitions were given up, which others wait for"
         self._go(Event.TAKEN_ON)
@@ -481,9 +491,9 @@ class Membership(Machine[Phase, Event]):
         if self._go(Event.MOVED):
             self._again(now)
 
-    def failed(self, error: KprotoError, now: float, asked: Asked | None = None) -> Meaning:
+    def failed(self, error: KprotoError, now: float, asked: GroupRequest | None = None) -> Meaning:
         """The step under way has failed; gives what that means."""
-        asked = asked or _ASKING.get(self.phase, Asked.COORDINATOR)
+        asked = asked or _ASKING.get(self.phase, GroupRequest.COORDINATOR)
         meaning = meaning_of(asked, error)
         if self.phase is Phase.LEAVING:  # it was tried: the session ends by itself
             self.left(now)
@@ -491,12 +501,14 @@ class Membership(Machine[Phase, Event]):
         self._follow(meaning, error, asked, now)
         return meaning
 
-    def _error(self, code: int, asked: Asked) -> BrokerResponseError:
+    def _error(self, code: int, asked: GroupRequest) -> BrokerResponseError:
         return error_of_code(code, f"{asked.value}: group {self.settings.group_id!r}")
 
-    def _follow(self, meaning: Meaning, error: KprotoError, asked: Asked, now: float) -> None:
+    def _follow(
+        self, meaning: Meaning, error: KprotoError, asked: GroupRequest, now: float
+    ) -> None:
         """Do what an error means."""
-        is_step = asked is not Asked.HEARTBEAT and asked is not Asked.COMMIT
+        is_step = asked is not GroupRequest.HEARTBEAT and asked is not GroupRequest.COMMIT
         if is_step and self._steps.count == 0 and meaning is Meaning.FIND_COORDINATOR:
             self._say("%s is tried again: %s", asked.value, error)
         match meaning:

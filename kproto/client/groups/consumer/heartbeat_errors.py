@@ -12,8 +12,8 @@ from typing import Final
 from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from ....protocol.error_codes import error_of_code
 from ....wire.errors import BrokerResponseError, KprotoError, UnsupportedVersionError
-from ..group_errors import EVERYWHERE, Asked, Meaning, meaning_in
-from ..group_protocol import OtherKindError
+from ..group_errors import EVERYWHERE, GroupRequest, Meaning, meaning_in
+from ..group_protocol import GroupProtocolMismatchError
 
 __all__ = ["error_in", "meaning_of"]
 
@@ -38,10 +38,10 @@ _SETTINGS: Final = {
 #: a group of another type, it says "is not a consumer group"; Kafka 4 has a sentence for each.
 _NO_ASSIGNMENT_YET: Final = "embedded consumer protocol is malformed"
 
-_TABLE: Final[dict[Asked, dict[str, Meaning]]] = {
-    Asked.COORDINATOR: {},
-    Asked.TOPICS: {},
-    Asked.JOIN: _SETTINGS
+_TABLE: Final[dict[GroupRequest, dict[str, Meaning]]] = {
+    GroupRequest.COORDINATOR: {},
+    GroupRequest.TOPICS: {},
+    GroupRequest.JOIN: _SETTINGS
     | {
         "UNKNOWN_MEMBER_ID": Meaning.ID_OVER,
         "FENCED_MEMBER_EPOCH": Meaning.ID_OVER,
@@ -53,16 +53,16 @@ _TABLE: Final[dict[Asked, dict[str, Meaning]]] = {
         # that does not support the assignor of before: it fails at converting it.
         "UNKNOWN_SERVER_ERROR": Meaning.UNCONVERTED,
     },
-    Asked.HEARTBEAT: _SETTINGS | _IN_EPOCH | {"UNSUPPORTED_VERSION": Meaning.OTHER_KIND},
+    GroupRequest.HEARTBEAT: _SETTINGS | _IN_EPOCH | {"UNSUPPORTED_VERSION": Meaning.OTHER_KIND},
     # The member has got another epoch since, or is about to hear of it.
-    Asked.COMMIT: _IN_EPOCH | {"STALE_MEMBER_EPOCH": Meaning.STALE},
-    Asked.LEAVE: {},
+    GroupRequest.COMMIT: _IN_EPOCH | {"STALE_MEMBER_EPOCH": Meaning.STALE},
+    GroupRequest.LEAVE: {},
 }
 
 
-def meaning_of(asked: Asked, error: KprotoError) -> Meaning:
+def meaning_of(asked: GroupRequest, error: KprotoError) -> Meaning:
     """What an error means for the member that asked."""
-    if isinstance(error, OtherKindError):
+    if isinstance(error, GroupProtocolMismatchError):
         return Meaning.OTHER_KIND  # the coordinator is older than this kind, or a classic one's
     if isinstance(error, UnsupportedVersionError):
         return Meaning.FAIL
@@ -73,7 +73,7 @@ def meaning_of(asked: Asked, error: KprotoError) -> Meaning:
 
 
 def error_in(
-    answer: ConsumerGroupHeartbeatResponse, asked: Asked, group_id: str
+    answer: ConsumerGroupHeartbeatResponse, asked: GroupRequest, group_id: str
 ) -> BrokerResponseError:
     """The error of an answer, with the words of its broker."""
     what = f"{asked.value}: group {group_id!r}"

@@ -1,6 +1,6 @@
 """`ConsumerMember`: a member of a consumer group (KIP-848), over connections.
 
-What goes on when is the `Shell`'s; what follows from what is decided in `membership`.
+What goes on when is the `MemberDriver`'s; what follows from what is decided in `membership`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ....wire.errors import KprotoError, UnsupportedVersionError
 from ...core.retry import Remedy, remedy_of
 from ...metadata.cluster_view import ClusterView
 from ...network.connection import BrokerConnection
-from ..driver import Owner, Shell, Tell
+from ..driver import AssignmentListener, MemberDriver, Tell
 from ..effects import LeaveByHeartbeat, Prepare, Resolve
-from ..group_protocol import OtherKindError, check_pattern, has_consumer_groups
+from ..group_protocol import GroupProtocolMismatchError, check_pattern, has_consumer_groups
 from ..settings import GroupSettings
 from ..subscription import Subscription
 from .heartbeat_errors import meaning_of
@@ -34,11 +34,16 @@ __all__ = ["ConsumerMember"]
 _MOST_UNANSWERED: Final = 3
 
 
-class ConsumerMember(Shell[ConsumerMembership]):
+class ConsumerMember(MemberDriver[ConsumerMembership]):
     """A member of a group whose broker says who reads what."""
 
     def __init__(
-        self, view: ClusterView, settings: GroupSettings, owner: Owner, *, looks: bool = False
+        self,
+        view: ClusterView,
+        settings: GroupSettings,
+        owner: AssignmentListener,
+        *,
+        looks: bool = False,
     ) -> None:
         name_of = view.cluster.topic_name
         membership = ConsumerMembership(settings, view.settings, name_of, may_change=looks)
@@ -116,7 +121,7 @@ class ConsumerMember(Shell[ConsumerMembership]):
         self._check_known(connection, step.subscription)
         if self.looks and await self._is_live_classic(connection):
             check_pattern(step.subscription, group_id, "with members")
-            raise OtherKindError("the group has members of that")
+            raise GroupProtocolMismatchError("the group has members of that")
         return connection
 
     def _check_known(self, connection: BrokerConnection, subscription: Subscription) -> None:
@@ -132,7 +137,7 @@ class ConsumerMember(Shell[ConsumerMembership]):
         why = "by its coordinator, which is older than the consumer protocol"
         check_pattern(subscription, group_id, why)
         if self.looks:
-            raise OtherKindError("the coordinator knows no other")
+            raise GroupProtocolMismatchError("the coordinator knows no other")
         raise UnsupportedVersionError(
             f"the coordinator of group {group_id!r} has no ConsumerGroupHeartbeat (KIP-848, "
             'Kafka 4.0): leave group_protocol at "auto", or use "classic"'

@@ -23,20 +23,20 @@ from ...metadata.cluster import TopicPartition
 from ...settings import ClientSettings
 from ..backoff import Backoff
 from ..effects import (
-    GiveUp,
+    ApplyAssignment,
     LeaveByHeartbeat,
+    LeaveIntent,
     MemberIdentity,
-    Parting,
     Prepare,
     Resolve,
+    Revoke,
     Step,
-    TakeOn,
 )
-from ..group_errors import Asked, Meaning
-from ..group_protocol import OtherKindError
+from ..group_errors import GroupRequest, Meaning
+from ..group_protocol import GroupProtocolMismatchError
 from ..session import Session
 from ..settings import BEATS_IN_TIME, GroupSettings
-from ..state_machine import Machine
+from ..state_machine import MembershipStateMachine
 from ..subscription import Subscription
 from .heartbeat_errors import error_in, meaning_of
 from .heartbeats import (
@@ -60,10 +60,10 @@ _NEVER: Final = float("inf")
 _TURNED_OFF: Final = "UNSUPPORTED_VERSION"
 
 #: What a heartbeat with one of these epochs asks for.
-_ASKED: Final = {JOINS: Asked.JOIN, LEAVES_FOR_A_TIME: Asked.LEAVE}
+_ASKED: Final = {JOINS: GroupRequest.JOIN, LEAVES_FOR_A_TIME: GroupRequest.LEAVE}
 
 
-class ConsumerMembership(Machine[Phase, Event]):
+class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     """One member; `name_of` knows topics by their ids, as far as metadata does.
 
     Where it `may_change` another may join in its place, as one of a classic group.
@@ -111,7 +111,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         self._asks_for_id = False  # a heartbeat is out whose answer brings the member id
         self._lost = False
         self._until = 0.0
-        self._parting: Parting | None = None
+        self._parting: LeaveIntent | None = None
         self._leave_by = _NEVER
 
     # What it is
@@ -227,7 +227,7 @@ class ConsumerMembership(Machine[Phase, Event]):
                 self._go(Event.ENDED)
             return
         leave_s = self.settings.leave_timeout_ms / 1000
-        self._parting = Parting(reason, leaves, ends, lost, until, leave_s)
+        self._parting = LeaveIntent(reason, leaves, ends, lost, until, leave_s)
         if self.phase in (Phase.PREPARE_LEAVING, Phase.LEAVING):
             self._until = min(self._until, until)
         elif self._go(Event.PART):
@@ -244,9 +244,9 @@ class ConsumerMembership(Machine[Phase, Event]):
             case Phase.RECONCILING:
                 return self._reconciling(now)
             case Phase.FENCED:
-                return GiveUp(frozenset(owned), True, now)
+                return Revoke(frozenset(owned), True, now)
             case Phase.PREPARE_LEAVING:
-                return GiveUp(frozenset(owned), self._lost, self._until)
+                return Revoke(frozenset(owned), self._lost, self._until)
             case Phase.LEAVING:
                 return self._leaving(now)
         return None
@@ -256,7 +256,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         if its.unresolved and not its.revoked and now >= self._resolving.not_before:
             return Resolve(its.unresolved)
         self._taking = its.added
-        return TakeOn(its.revoked, tuple(its.added), self._session.given_up_by(now))
+        return ApplyAssignment(its.revoked, tuple(its.added), self._session.given_up_by(now))
 
     def _difference(self) -> Difference:
         assert self.subscription is not None
@@ -369,7 +369,7 @@ class ConsumerMembership(Machine[Phase, Event]):
             self._asks_for_id = False
             if isinstance(outcome, ConsumerGroupHeartbeatResponse) and not outcome.error_code:
                 self.member_id = outcome.member_id or ""
-        asked = _ASKED.get(beat.request.member_epoch, Asked.HEARTBEAT)
+        asked = _ASKED.get(beat.request.member_epoch, GroupRequest.HEARTBEAT)
         if isinstance(outcome, ConsumerGroupHeartbeatResponse) and outcome.error_code:
             outcome = error_in(outcome, asked, self.settings.group_id)
         counts = beat.life == self._life and self._beats_now
@@ -389,13 +389,15 @@ class ConsumerMembership(Machine[Phase, Event]):
 
     def not_sent(self, error: KprotoError, now: float) -> Meaning:
         """A heartbeat was due, and could not be sent."""
-        asked = Asked.JOIN if self.epoch == JOINS else Asked.HEARTBEAT
+        asked = GroupRequest.JOIN if self.epoch == JOINS else GroupRequest.HEARTBEAT
         meaning = meaning_of(asked, error)
         if self._beats_now:
             self._not_beaten(meaning, error, asked, now)
         return meaning
 
-    def _not_beaten(self, meaning: Meaning, error: KprotoError, asked: Asked, now: float) -> None:
+    def _not_beaten(
+        self, meaning: Meaning, error: KprotoError, asked: GroupRequest, now: float
+    ) -> None:
         self._known = None  # all is said again
         self._beats.failed(now, at_once=meaning is Meaning.ID_OVER)
         self._beat_at = self._beats.not_before
@@ -465,11 +467,11 @@ class ConsumerMembership(Machine[Phase, Event]):
         current = (identity.member_id, identity.generation) == (self.member_id, self.epoch)
         if not current or not self._beats_now:
             return
-        meaning = meaning_of(Asked.COMMIT, error)
+        meaning = meaning_of(GroupRequest.COMMIT, error)
         if meaning is Meaning.STALE:
             self._beat_at = min(self._beat_at, max(now, self._beats.not_before))
         elif meaning in (Meaning.ID_OVER, Meaning.FENCED):
-            self._follow(meaning, error, Asked.COMMIT, now)
+            self._follow(meaning, error, GroupRequest.COMMIT, now)
 
     # What came of a step
 
@@ -480,7 +482,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         else:
             self._resolving.succeeded()
 
-    def taken_on(self, step: TakeOn, now: float) -> None:
+    def taken_on(self, step: ApplyAssignment, now: float) -> None:
         for place in step.revoked:
             self._held.pop(place, None)
         self._held.update((place, self._taking[place]) for place in step.added)
@@ -517,16 +519,18 @@ class ConsumerMembership(Machine[Phase, Event]):
     # Errors
 
     def failed(self, error: KprotoError, now: float) -> Meaning:
-        asked = Asked.LEAVE if self.phase is Phase.LEAVING else Asked.COORDINATOR
+        asked = GroupRequest.LEAVE if self.phase is Phase.LEAVING else GroupRequest.COORDINATOR
         meaning = meaning_of(asked, error)
-        if asked is Asked.LEAVE:  # it was tried: the session ends by itself
+        if asked is GroupRequest.LEAVE:  # it was tried: the session ends by itself
             self.left(now)
         else:
             self._steps.failed(now)
             self._follow(meaning, error, asked, now)
         return meaning
 
-    def _follow(self, meaning: Meaning, error: KprotoError, asked: Asked, now: float) -> None:
+    def _follow(
+        self, meaning: Meaning, error: KprotoError, asked: GroupRequest, now: float
+    ) -> None:
         """Do what an error means; when a heartbeat follows it is known already."""
         match meaning:
             case Meaning.ID_OVER:
@@ -571,7 +575,9 @@ class ConsumerMembership(Machine[Phase, Event]):
     ) -> Meaning | None:
         """The coordinator was told that this member has the instance id no more; where another
         has it, that was refused."""
-        meaning = meaning_of(Asked.LEAVE, outcome) if isinstance(outcome, KprotoError) else None
+        meaning = (
+            meaning_of(GroupRequest.LEAVE, outcome) if isinstance(outcome, KprotoError) else None
+        )
         if meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
             self._beats.failed(now)
             self._beat_at = self._beats.not_before
@@ -584,7 +590,7 @@ class ConsumerMembership(Machine[Phase, Event]):
         """It cannot be a member of this kind: another look says of which, or it is at its end."""
         if self._may_change:
             is_certain = isinstance(error, BrokerResponseError) and error.name == _TURNED_OFF
-            error = OtherKindError(str(error), is_certain=is_certain)
+            error = GroupProtocolMismatchError(str(error), is_certain=is_certain)
         self.fail(error, now, leaves=False)
 
     def _lose(self, why: str, now: float) -> None:

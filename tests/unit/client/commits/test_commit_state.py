@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.client.commits.commit_state import RENEW_S, Committing, Meaning, judged, meaning_of
+from kproto.client.commits.commit_state import RENEW_S, CommitState, Meaning, judged, meaning_of
 from kproto.client.commits.requests import ToCommit
 from kproto.client.fetch.leader_epochs import EpochHistory
 from kproto.protocol.error_codes import code_of, error_of_code
@@ -16,7 +16,7 @@ P0, P1 = ("t", 0), ("t", 1)
 
 
 def test_what_is_not_committed_yet_is_due() -> None:
-    committing = Committing(5_000)
+    committing = CommitState(5_000)
     done = {P0: ToCommit(5), P1: ToCommit(0)}
     assert committing.due(done, 1.0) == done
     committing.committed(done, 1.0)
@@ -26,7 +26,7 @@ def test_what_is_not_committed_yet_is_due() -> None:
 
 
 def test_it_is_due_again_when_another_may_have_had_it_and_when_it_is_old() -> None:
-    committing = Committing(5_000)
+    committing = CommitState(5_000)
     done = {P0: ToCommit(5), P1: ToCommit(7)}
     committing.committed(done, 1.0)
     committing.forget([P0])
@@ -36,7 +36,7 @@ def test_it_is_due_again_when_another_may_have_had_it_and_when_it_is_old() -> No
 
 
 def test_what_is_committed_again_says_what_it_said() -> None:
-    committing = Committing(5_000)
+    committing = CommitState(5_000)
     committing.committed({P0: ToCommit(5, metadata="mine")}, 1.0)
     again = committing.due({P0: ToCommit(5)}, 1.0 + RENEW_S)
     assert again == {P0: ToCommit(5, metadata="mine")}
@@ -44,14 +44,14 @@ def test_what_is_committed_again_says_what_it_said() -> None:
 
 
 def test_an_offset_of_a_topic_made_anew_is_another() -> None:
-    committing = Committing(5_000)
+    committing = CommitState(5_000)
     committing.committed({P0: ToCommit(5, topic_id=Uuid.random())}, 1.0)
     anew = {P0: ToCommit(5, topic_id=Uuid.random())}
     assert committing.due(anew, 1.0) == anew
 
 
 def test_where_nothing_more_is_done_what_was_committed_stays() -> None:
-    committing = Committing(5_000)
+    committing = CommitState(5_000)
     done = {P0: ToCommit(10), P1: ToCommit(0)}
     committing.committed({P0: ToCommit(4, metadata="back")}, 1.0)
     assert committing.due(done, 2.0, {P0, P1}) == {}
@@ -61,7 +61,7 @@ def test_where_nothing_more_is_done_what_was_committed_stays() -> None:
 
 
 def test_what_the_group_had_is_older_than_what_was_committed_meanwhile() -> None:
-    committing = Committing(5_000)
+    committing = CommitState(5_000)
     committing.committed({P0: ToCommit(4)}, 1.0)
     committing.known({P0: ToCommit(10), P1: ToCommit(7)}, 2.0)
     done = {P0: ToCommit(4), P1: ToCommit(7)}
@@ -70,7 +70,7 @@ def test_what_the_group_had_is_older_than_what_was_committed_meanwhile() -> None
 
 
 def test_where_a_partition_began_is_committed_until_anything_of_it_was() -> None:
-    committing = Committing(5_000)
+    committing = CommitState(5_000)
     committing.began(P0, ToCommit(10))
     committing.began(P1, ToCommit(3))
     assert committing.begun({P0}) == {P0: ToCommit(10)}
@@ -81,7 +81,7 @@ def test_where_a_partition_began_is_committed_until_anything_of_it_was() -> None
 
 
 def test_commits_are_due_in_time_or_never() -> None:
-    committing = Committing(5_000)
+    committing = CommitState(5_000)
     assert committing.next_at == float("inf")
     committing.begin(10.0)
     assert committing.next_at == 15.0

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.client.commits.incomplete_offsets import (
-    DoneAhead,
+    IncompleteOffsets,
     ahead_in,
     ahead_of,
     is_told,
@@ -24,7 +24,7 @@ BASES = st.one_of(st.integers(0, 100), st.integers(0, 2**62))
 EPOCHS = st.integers(-1, 2**31 - 1)
 
 
-def offsets_of(ahead: DoneAhead | None) -> set[int]:
+def offsets_of(ahead: IncompleteOffsets | None) -> set[int]:
     if ahead is None:
         return set()
     return {offset for offset in range(ahead.base, ahead.top) if ahead.has(offset)}
@@ -61,15 +61,15 @@ def test_a_text_says_what_is_done_behind_its_offset(
     assert found is None or found.epoch == epoch
 
 
-def made(base: int, done: set[int], epoch: int) -> DoneAhead:
+def made(base: int, done: set[int], epoch: int) -> IncompleteOffsets:
     bits = sum(1 << at for at in done)
-    return DoneAhead(base, bits.to_bytes((bits.bit_length() + 7) // 8, "little"), epoch)
+    return IncompleteOffsets(base, bits.to_bytes((bits.bit_length() + 7) // 8, "little"), epoch)
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 60_000), st.integers(0, 4_096))
 def test_what_finds_no_room_is_left_out_from_the_end(chance: object, count: int, most: int) -> None:
     bits = chance.getrandbits(count) | 1 << count  # type: ignore[attr-defined]
-    ahead = DoneAhead(10, bits.to_bytes(count // 8 + 1, "little"), 3)
+    ahead = IncompleteOffsets(10, bits.to_bytes(count // 8 + 1, "little"), 3)
     text = text_of(ahead, 10, most=most)
     assert len(text) <= most
     told = ahead_in(text, 10)
@@ -81,7 +81,7 @@ def test_what_finds_no_room_is_left_out_from_the_end(chance: object, count: int,
 def test_so_many_offsets_find_room_by_default_whatever_they_are() -> None:
     alternate = int("01" * 12_000, 2)
     for bits in (alternate, (1 << 24_000) - 1, 0x123456789ABCDEF**400 % (1 << 24_000)):
-        ahead = DoneAhead(0, bits.to_bytes(3_000, "little"), 2**31 - 1)
+        ahead = IncompleteOffsets(0, bits.to_bytes(3_000, "little"), 2**31 - 1)
         assert offsets_of(ahead_in(text_of(ahead, 0), 0)) == offsets_of(ahead)
 
 

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kproto.client.fetch.completed_fetch import Waiting
+from kproto.client.fetch.completed_fetch import CompletedFetch
 from kproto.client.fetch.filtered_batches import PlacedBatch
-from kproto.client.fetch.in_flight_records import Held, InHand, Portions, Progress
+from kproto.client.fetch.in_flight_records import (
+    AdaptiveBatchSize,
+    InFlightRange,
+    InFlightRecords,
+    PollTimer,
+)
 from kproto.client.fetch.partition_state import PartitionState
 from kproto.client.settings import ClientSettings
 from kproto.records import Record, RecordBatch
@@ -46,7 +51,7 @@ class Played:
     """Both, side by side."""
 
     def __init__(self) -> None:
-        self.handing_out = InHand()
+        self.handing_out = InFlightRecords()
         self.states = [PartitionState(("t", at), 0, None, SETTINGS) for at in range(PARTITIONS)]
         self.models = [Model() for _ in range(PARTITIONS)]
         self.held: tuple[int, int, int] | None = None  # partition, first offset in hand, behind it
@@ -66,7 +71,7 @@ class Played:
             model.waiting.append(offsets)
         model.position = state.position = state.position + 1  # an offset that nobody sees
         self.handing_out.add(
-            Waiting(state, placed, high_watermark=99, max_decompressed_bytes=1_000_000)
+            CompletedFetch(state, placed, high_watermark=99, max_decompressed_bytes=1_000_000)
         )
 
     def take(self, at: int, offsets: list[int], begins: int) -> None:
@@ -144,7 +149,9 @@ class Played:
         self.handing_out.put_back_rest()
 
     def check(self) -> None:
-        held_is = None if self.held is None else Held(self.states[self.held[0]], *self.held[1:])
+        held_is = (
+            None if self.held is None else InFlightRange(self.states[self.held[0]], *self.held[1:])
+        )
         assert self.handing_out.in_hand == held_is
         for at, (state, model) in enumerate(zip(self.states, self.models, strict=True)):
             assert self.handing_out.position_of(state) == model.next
@@ -183,7 +190,7 @@ def test_the_last_record_of_a_list_is_in_hand_until_the_next_is_asked_for() -> N
     played.record()
     played.record()
     state = played.states[0]
-    assert played.handing_out.in_hand == Held(state, 1, 2)
+    assert played.handing_out.in_hand == InFlightRange(state, 1, 2)
     assert played.handing_out.done(state) == 1
     played.handing_out.asked(0.0)
     assert played.handing_out.done(state) == 3  # behind the offset that nobody sees
@@ -199,7 +206,7 @@ def test_the_last_record_of_a_list_is_in_hand_until_the_next_is_asked_for() -> N
 )
 def test_a_slow_handler_gets_smaller_portions(each_s: list[float], sizes: list[int]) -> None:
     """At once where it holds up the loop, by and by where the system may have been busy."""
-    portions = Portions()
+    portions = AdaptiveBatchSize()
     found = []
     for each in each_s:
         portions.given(0.0)
@@ -209,7 +216,7 @@ def test_a_slow_handler_gets_smaller_portions(each_s: list[float], sizes: list[i
 
 
 def test_progress_is_seen_by_looking() -> None:
-    progress = Progress(10.0)
+    progress = PollTimer(10.0)
     progress.look((1, 5), 11.0, is_asking=False)
     assert progress.since == 11.0
     progress.look((1, 5), 14.0, is_asking=False)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.client.metadata.broker_selection import Choosing, Recovery
+from kproto.client.metadata.broker_selection import BrokerSelection, Recovery
 from kproto.client.settings import Address
 
 A, B, C, VIP = (Address(name, 9092) for name in ("a", "b", "c", "vip"))
 
 
-def choosing(*bootstrap: Address, goes_back: bool = True, start: float = 0.0) -> Choosing:
-    made = Choosing(bootstrap or (VIP,), goes_back=goes_back)
+def choosing(*bootstrap: Address, goes_back: bool = True, start: float = 0.0) -> BrokerSelection:
+    made = BrokerSelection(bootstrap or (VIP,), goes_back=goes_back)
     made._start = start
     return made
 

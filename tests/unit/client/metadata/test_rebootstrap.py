@@ -8,7 +8,7 @@ import pytest
 
 from kproto import BrokerConnectionError, Client, ClientSettings, ConfigurationError
 from kproto.client.metadata.any_broker import reach_any
-from kproto.client.metadata.broker_selection import Choosing
+from kproto.client.metadata.broker_selection import BrokerSelection
 from kproto.client.network.pool import ConnectionPool
 from kproto.client.observing.observer import Observer
 from kproto.client.settings import RecoveryStrategy, parse_bootstrap
@@ -193,7 +193,7 @@ async def test_who_must_be_waited_for_comes_last() -> None:
         pool = ConnectionPool(servers, ClientSettings(), clock, observer)
         with pytest.raises(BrokerConnectionError):
             await pool.to(servers[0])
-        choosing = Choosing(servers, goes_back=True)
+        choosing = BrokerSelection(servers, goes_back=True)
         assert (await reach_any(pool, choosing, servers)).address == servers[1]
         await pool.close()
 

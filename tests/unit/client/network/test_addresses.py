@@ -14,7 +14,7 @@ from kproto.client.network import addresses
 from kproto.client.network import handshake as opening
 from kproto.client.network.addresses import Target, Targets, in_turns, look_up
 from kproto.client.network.connection import BrokerConnection
-from kproto.client.network.node_state import Reach
+from kproto.client.network.node_state import NodeState
 from kproto.client.settings import Address
 from kproto.clock import SYSTEM_CLOCK
 from kproto.wire.errors import BrokerConnectionError, ProtocolError, RequestTimeoutError
@@ -137,7 +137,7 @@ async def test_the_attempt_behind_a_failure_begins_elsewhere(
     async with ScriptedBroker() as broker:
         names(monkeypatch, at("127.0.0.2", broker.port), at("127.0.0.1", broker.port))
         settings = ClientSettings()
-        reach = Reach(settings)
+        reach = NodeState(settings)
         reach.failed(BrokerConnectionError("lost"), 0.0, 0.5, "127.0.0.2")
         connection = await BrokerConnection.open(NAME, settings, reach=reach)
         assert connection.target == at("127.0.0.1", broker.port)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kproto.client import ClientSettings
-from kproto.client.network.node_state import Reach
+from kproto.client.network.node_state import NodeState
 from kproto.wire.errors import BrokerConnectionError, RequestTimeoutError
 
 LOST = BrokerConnectionError("lost")
@@ -14,7 +14,7 @@ MIDDLE = 0.5  # the chance that adds nothing
 
 
 def test_the_wait_doubles_up_to_the_longest() -> None:
-    reach = Reach(ClientSettings())
+    reach = NodeState(ClientSettings())
     waits = []
     for _ in range(7):
         reach.failed(LOST, 100.0, MIDDLE)
@@ -24,13 +24,13 @@ def test_the_wait_doubles_up_to_the_longest() -> None:
 
 @pytest.mark.parametrize(("chance", "ms"), [(0.0, 40), (0.5, 50), (1.0, 60)])
 def test_chance_adds_or_takes_a_fifth(chance: float, ms: int) -> None:
-    reach = Reach(ClientSettings())
+    reach = NodeState(ClientSettings())
     reach.failed(LOST, 0.0, chance)
     assert round(reach.not_before * 1000) == ms
 
 
 def test_a_success_begins_anew() -> None:
-    reach = Reach(ClientSettings())
+    reach = NodeState(ClientSettings())
     for _ in range(4):
         reach.failed(LATE, 0.0, MIDDLE, "10.0.0.1")
     reach.succeeded()
@@ -40,7 +40,7 @@ def test_a_success_begins_anew() -> None:
 
 
 def test_the_time_to_connect_doubles_behind_time_outs_alone() -> None:
-    reach = Reach(ClientSettings())
+    reach = NodeState(ClientSettings())
     limits = []
     for error in (LATE, LATE, LATE, LOST, LATE):
         reach.failed(error, 0.0, MIDDLE)
@@ -49,6 +49,6 @@ def test_the_time_to_connect_doubles_behind_time_outs_alone() -> None:
 
 
 def test_a_longest_time_below_the_first_counts_for_nothing() -> None:
-    reach = Reach(ClientSettings(connect_timeout_ms=40_000))
+    reach = NodeState(ClientSettings(connect_timeout_ms=40_000))
     reach.failed(LATE, 0.0, MIDDLE)
     assert reach.connect_timeout_ms == 40_000

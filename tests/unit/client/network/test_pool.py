@@ -13,10 +13,10 @@ import pytest
 from kproto import messages
 from kproto.client import ClientSettings
 from kproto.client.metadata.any_broker import reach, reach_any
-from kproto.client.metadata.broker_selection import Choosing
+from kproto.client.metadata.broker_selection import BrokerSelection
 from kproto.client.network.connection import BrokerConnection
 from kproto.client.network.pool import MOST_ADDRESSES, ConnectionPool
-from kproto.client.network.resend import REPEATABLE, may_go_again
+from kproto.client.network.resend import REPEATABLE, may_resend
 from kproto.client.observing.observer import Observer
 from kproto.client.settings import Address
 from kproto.clock import SYSTEM_CLOCK, Clock
@@ -90,7 +90,7 @@ async def test_the_next_attempt_waits_and_others_join_it() -> None:
 async def test_any_broker_is_first_one_that_need_not_be_waited_for() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker, pool_of(clock=clock) as pool:
-        choosing = Choosing([NOBODY, address(broker)], goes_back=True)
+        choosing = BrokerSelection([NOBODY, address(broker)], goes_back=True)
         with pytest.raises(BrokerConnectionError):
             await reach(pool, choosing, NOBODY)
         assert (await reach_any(pool, choosing, [])).address == address(broker)
@@ -329,7 +329,7 @@ def test_what_only_asks_is_a_request_and_changes_nothing() -> None:
             "Describe" in name
         )
     error = BrokerConnectionError("lost", never_written=True)
-    assert may_go_again(CreateTopicsRequest, error)
+    assert may_resend(CreateTopicsRequest, error)
 
 
 async def test_addresses_that_are_met_do_not_fill_the_memory() -> None:

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from kproto.client.network.request_slots import Slots
+from kproto.client.network.request_slots import RequestSlots
 
 
 async def turns(count: int = 3) -> None:
@@ -15,7 +15,7 @@ async def turns(count: int = 3) -> None:
         await asyncio.sleep(0)
 
 
-def free(slots: Slots) -> int:
+def free(slots: RequestSlots) -> int:
     """How many can be taken; they are given back."""
     count = 0
     while slots.take_at_once():
@@ -26,7 +26,7 @@ def free(slots: Slots) -> int:
 
 
 async def test_as_many_as_there_are() -> None:
-    slots = Slots(2)
+    slots = RequestSlots(2)
     assert [slots.take_at_once() for _ in range(3)] == [True, True, False]
     slots.give_back()
     async with slots:
@@ -35,7 +35,7 @@ async def test_as_many_as_there_are() -> None:
 
 
 async def test_who_asked_first_has_it_first() -> None:
-    slots = Slots(1)
+    slots = RequestSlots(1)
     order: list[int] = []
 
     async def work(number: int) -> None:
@@ -49,7 +49,7 @@ async def test_who_asked_first_has_it_first() -> None:
 
 
 async def test_nobody_comes_between_who_gave_it_back_and_who_waits() -> None:
-    slots = Slots(1)
+    slots = RequestSlots(1)
     assert slots.take_at_once()
     waiting = asyncio.create_task(slots.take())
     await turns()
@@ -62,7 +62,7 @@ async def test_nobody_comes_between_who_gave_it_back_and_who_waits() -> None:
 
 @pytest.mark.parametrize("handed_over", [False, True])
 async def test_who_is_cancelled_leaves_it_to_the_next(handed_over: bool) -> None:
-    slots = Slots(1)
+    slots = RequestSlots(1)
     assert slots.take_at_once()
     cancelled, next_one = (asyncio.create_task(slots.take()) for _ in range(2))
     await turns()
@@ -81,7 +81,7 @@ async def test_who_is_cancelled_leaves_it_to_the_next(handed_over: bool) -> None
 @pytest.mark.parametrize("seed", range(20))
 async def test_none_is_lost_or_made_whoever_is_cancelled(seed: int) -> None:
     draw = random.Random(seed)
-    slots = Slots(3)
+    slots = RequestSlots(3)
     held = most = 0
 
     async def work() -> None:

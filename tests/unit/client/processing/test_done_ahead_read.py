@@ -10,7 +10,7 @@ import pytest
 
 from kproto import GroupConsumer, Record, Stop
 from kproto.broker import BrokerSettings
-from kproto.client.commits.incomplete_offsets import DoneAhead, ahead_in, ahead_of, text_of
+from kproto.client.commits.incomplete_offsets import IncompleteOffsets, ahead_in, ahead_of, text_of
 from kproto.client.commits.requests import CommittedOffset
 from kproto.messages import DeleteRecordsRequest
 from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
@@ -20,7 +20,7 @@ from tests.unit.client.processing.test_truncated import cluster, send
 P0 = (TOPIC, 0)
 
 
-async def commit(it: Orders, offset: int, told: DoneAhead | None) -> None:
+async def commit(it: Orders, offset: int, told: IncompleteOffsets | None) -> None:
     async with it.consumer([P0], auto_commit=False) as consumer:
         await consumer.commit({P0: offset}, text_of(told, offset))
 
@@ -135,8 +135,8 @@ async def test_what_is_done_ahead_before_anything_else_is_committed() -> None:
         await asyncio.wait([running])
 
 
-def told_by(its: CommittedOffset) -> DoneAhead:
-    return ahead_in(its.metadata, its.offset) or DoneAhead(0, b"", 0)
+def told_by(its: CommittedOffset) -> IncompleteOffsets:
+    return ahead_in(its.metadata, its.offset) or IncompleteOffsets(0, b"", 0)
 
 
 @pytest.mark.parametrize("read", READERS)

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from kproto.client.processing.settings import Order
-from kproto.client.processing.shards import AnyLane, InOrderLane, Lane
+from kproto.client.processing.shards import OrderedShard, Shard, UnorderedShard
 from kproto.client.processing.tracker import Tracker
 from kproto.records import Record
 
@@ -32,12 +32,12 @@ KEYS = st.sampled_from([None, b"a", b"b", b"c"])
 GAPS = st.integers(1, 3)
 
 
-def _taken_of(lane: Lane) -> Record:
-    if isinstance(lane, InOrderLane):
+def _taken_of(lane: Shard) -> Record:
+    if isinstance(lane, OrderedShard):
         record = next(lane.rest)
         lane.is_busy = True
         return record
-    assert isinstance(lane, AnyLane)
+    assert isinstance(lane, UnorderedShard)
     record = lane.ready.popleft()
     lane.edge = max(lane.edge, record.offset)
     return record
@@ -67,8 +67,8 @@ class Machine(RuleBasedStateMachine):
         self.chance = Random(seed) if is_ended else None
         self.tracker = Tracker(self.order, MAX_AHEAD)
         self.states = [State(("t", at), 0) for at in range(PARTITIONS)]
-        self.in_hand: list[tuple[State, Lane, Record]] = []
-        self.put_off: list[tuple[State, Lane, Record]] = []
+        self.in_hand: list[tuple[State, Shard, Record]] = []
+        self.put_off: list[tuple[State, Shard, Record]] = []
         self.going: list[tuple[State, int | None]] = []
         self.now = 0.0
 
@@ -290,7 +290,7 @@ def test_a_record_that_waited_behind_its_key_waits_for_the_end_of_the_pause_too(
     state = State(("t", 0), 0)
     records = [Record(at, key=b"a", topic="t", partition=0) for at in range(2)]
     lane = tracker.add(state, state, state.place, records)
-    assert isinstance(lane, AnyLane)
+    assert isinstance(lane, UnorderedShard)
     assert tracker.next_lane() is lane
     assert lane.ready.popleft() is records[0]
     tracker.pause(state)
@@ -336,7 +336,7 @@ def test_few_large_records_are_looked_out_and_yet_one_for_another_worker(order: 
     in_hand: list[Record] = []
     for _ in range(9):
         lane = tracker.next_lane()
-        assert isinstance(lane, AnyLane)
+        assert isinstance(lane, UnorderedShard)
         assert len(lane.ready) == min(2, 9 - len(in_hand))
         in_hand.append(_taken_of(lane))
     assert [each.offset for each in in_hand] == [*range(9)]

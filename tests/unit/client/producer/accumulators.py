@@ -6,7 +6,7 @@ import asyncio
 
 from kproto.client import ClientSettings
 from kproto.client.producer.accumulator import Accumulator, Plan
-from kproto.client.producer.batch import Batch, Identity
+from kproto.client.producer.batch import Batch, ProducerIdAndEpoch
 from kproto.protocol.error_codes import code_of, error_of_code
 from kproto.wire.errors import BrokerConnectionError, KprotoError
 
@@ -45,7 +45,7 @@ def accumulator(
         new_future=loop.create_future,
     )
     if idempotent:
-        made.identity = Identity(7, 0)
+        made.identity = ProducerIdAndEpoch(7, 0)
     return made
 
 

@@ -13,7 +13,7 @@ from kproto.client.producer.batch import (
     LAST_SEQUENCE,
     Batch,
     Delivery,
-    Identity,
+    ProducerIdAndEpoch,
     identity_behind,
 )
 from kproto.wire.errors import (
@@ -167,7 +167,7 @@ def test_metadata_must_be_newer_than_a_failure(make: Make) -> None:
 def test_sequence_numbers_begin_again_behind_the_largest(make: Make) -> None:
     waiting = make(batch_bytes=10_000)
     add(waiting, 3)
-    waiting.queues["t", 0].identity = Identity(7, 0)
+    waiting.queues["t", 0].identity = ProducerIdAndEpoch(7, 0)
     waiting.queues["t", 0].sequence = LAST_SEQUENCE - 1
     (batch,) = take_all(waiting)
     assert batch.sequence == LAST_SEQUENCE - 1
@@ -241,32 +241,32 @@ def test_behind_a_batch_that_failed_for_good_the_partition_begins_anew(make: Mak
 @pytest.mark.parametrize(
     ("identity", "failure", "behind"),
     [
-        (Identity(7, 0), error("MESSAGE_TOO_LARGE"), Identity(7, 1)),
-        (Identity(7, 0), RequestTimeoutError(""), Identity(7, 1)),
-        (Identity(7, 0), LOST, Identity(7, 1)),
-        (Identity(7, 5), error("OUT_OF_ORDER_SEQUENCE_NUMBER"), Identity(7, 6)),
-        (Identity(7, LAST_EPOCH - 1), LOST, Identity(7, LAST_EPOCH)),
-        (Identity(7, LAST_EPOCH), LOST, None),
-        (Identity(7, 0), error("UNKNOWN_PRODUCER_ID"), None),
-        (Identity(7, 0), error("INVALID_PRODUCER_EPOCH"), None),
+        (ProducerIdAndEpoch(7, 0), error("MESSAGE_TOO_LARGE"), ProducerIdAndEpoch(7, 1)),
+        (ProducerIdAndEpoch(7, 0), RequestTimeoutError(""), ProducerIdAndEpoch(7, 1)),
+        (ProducerIdAndEpoch(7, 0), LOST, ProducerIdAndEpoch(7, 1)),
+        (ProducerIdAndEpoch(7, 5), error("OUT_OF_ORDER_SEQUENCE_NUMBER"), ProducerIdAndEpoch(7, 6)),
+        (ProducerIdAndEpoch(7, LAST_EPOCH - 1), LOST, ProducerIdAndEpoch(7, LAST_EPOCH)),
+        (ProducerIdAndEpoch(7, LAST_EPOCH), LOST, None),
+        (ProducerIdAndEpoch(7, 0), error("UNKNOWN_PRODUCER_ID"), None),
+        (ProducerIdAndEpoch(7, 0), error("INVALID_PRODUCER_EPOCH"), None),
     ],
 )
 def test_what_comes_behind_a_failure(
-    identity: Identity, failure: KprotoError, behind: Identity | None
+    identity: ProducerIdAndEpoch, failure: KprotoError, behind: ProducerIdAndEpoch | None
 ) -> None:
     assert identity_behind(identity, failure) == behind
 
 
 def test_a_producer_id_that_is_used_up_is_asked_for_once(make: Make) -> None:
     waiting = make()
-    waiting.identity = Identity(7, LAST_EPOCH)
+    waiting.identity = ProducerIdAndEpoch(7, LAST_EPOCH)
     for partition in (0, 1):
         add(waiting, 2, partition)
     for batch in take_all(waiting):
         waiting.came_back(batch, error("MESSAGE_TOO_LARGE"), 0.0)
     assert plan(waiting).wants_identity
     assert plan(waiting).requests == {}
-    waiting.identity = Identity(8, 0)
+    waiting.identity = ProducerIdAndEpoch(8, 0)
     assert [(batch.identity, batch.sequence) for batch in take_all(waiting)] == [((8, 0), 0)] * 2
 
 

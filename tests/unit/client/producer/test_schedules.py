@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.client.producer.accumulator import Accumulator
-from kproto.client.producer.batch import NO_IDENTITY, Batch, Identity
+from kproto.client.producer.batch import NO_IDENTITY, Batch, ProducerIdAndEpoch
 from kproto.wire.errors import KprotoError
 from tests.unit.client.producer.accumulators import (
     LOST,
@@ -59,7 +59,7 @@ class Leader:
 class Sent(NamedTuple):
     """The bytes of a batch, which the network may hold while the producer numbers it anew."""
 
-    identity: Identity
+    identity: ProducerIdAndEpoch
     sequence: int
     values: list[bytes | None]
 
@@ -107,7 +107,7 @@ def play(waiting: Accumulator, chance: random.Random, fault_rate: float, idempot
         waiting.expire(now)
         found = plan(waiting, now, in_flight=len(sent) + len(answers))
         if found.wants_identity:
-            waiting.identity = Identity(next_id, 0)
+            waiting.identity = ProducerIdAndEpoch(next_id, 0)
             next_id += 1
         for queues in found.requests.values():
             for queue in queues:

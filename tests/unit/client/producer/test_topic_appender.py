@@ -16,7 +16,7 @@ from kproto.client.producer.accumulator import Accumulator
 from kproto.client.producer.acks import Acks
 from kproto.client.producer.partitioner import chooser
 from kproto.client.producer.record_validation import ProducerRecord
-from kproto.client.producer.topic_appender import Stop, Timing, WayIn, take
+from kproto.client.producer.topic_appender import AppendOutcome, Timing, TopicAppender, take
 from kproto.wire.uuid import ZERO_UUID
 
 NOW_MS = 1_767_225_600_000
@@ -48,7 +48,7 @@ class Side:
         self.looks = 0
         parts = {at: PartitionInfo(at, 0, 0, (0,), (0,)) for at in range(partitions)}
         info = TopicInfo("t", ZERO_UUID, parts)
-        self.way_in = WayIn(info, chooser(info, self.accumulator.turns))
+        self.way_in = TopicAppender(info, chooser(info, self.accumulator.turns))
         self.acks = Acks()
 
     def monotonic(self) -> float:
@@ -72,7 +72,7 @@ class Side:
     def send_many(self, values: list[Any]) -> None:
         """As the producer does: what a pass hands back goes the careful way, then it goes on."""
         left = iter(values)
-        while (met := self.take(left, every=3)) is not Stop.END:
+        while (met := self.take(left, every=3)) is not AppendOutcome.END:
             self.add(met)
 
     def contents(self) -> dict[int, list[tuple[int, bytes]]]:
@@ -169,7 +169,7 @@ def test_what_is_unusual_is_handed_back(loop: asyncio.AbstractEventLoop, unusual
     left = iter([b"1", b"2", unusual, b"3"])
     assert side.take(left) is unusual
     assert len(side.acks) == 3
-    assert side.take(left) is Stop.END
+    assert side.take(left) is AppendOutcome.END
     (batch,) = side.accumulator.queues["t", 0].waiting
     assert [record.value for record in batch.content.records()] == [b"first", b"1", b"2", b"3"]
     assert side.accumulator.buffered == batch.content.size_in_bytes
@@ -222,10 +222,10 @@ def test_it_stops_when_there_is_no_more_room(loop: asyncio.AbstractEventLoop) ->
     side = Side(loop, batch_bytes=10_000)
     side.add(b"first")
     left = iter([b"v" * 100] * 10)
-    assert side.take(left, buffer_bytes=380) is Stop.FULL
+    assert side.take(left, buffer_bytes=380) is AppendOutcome.FULL
     assert side.accumulator.buffered > 380
     assert len(side.acks) == 4
-    assert side.take(left) is Stop.END
+    assert side.take(left) is AppendOutcome.END
     assert len(side.acks) == 11
 
 
@@ -241,9 +241,9 @@ def test_it_stops_when_its_time_is_over_and_takes_what_it_has_in_hand(
             yield b"%d" % at
 
     left = slow()
-    assert side.take(left, ends_at=1.0) is Stop.PAUSE
+    assert side.take(left, ends_at=1.0) is AppendOutcome.PAUSE
     assert len(side.acks) == 5
-    assert side.take(left, ends_at=9.0) is Stop.END
+    assert side.take(left, ends_at=9.0) is AppendOutcome.END
     assert len(side.acks) == 6
     assert [ack.timestamp - NOW_MS for ack in side.acks] == [0, 300, 600, 900, 1200, 1500]
 
@@ -251,7 +251,7 @@ def test_it_stops_when_its_time_is_over_and_takes_what_it_has_in_hand(
 def test_the_clock_is_looked_at_once_for_many(loop: asyncio.AbstractEventLoop) -> None:
     side = Side(loop, batch_bytes=100_000)
     side.add(b"first")
-    assert side.take([b"v"] * 100, every=32) is Stop.END
+    assert side.take([b"v"] * 100, every=32) is AppendOutcome.END
     assert side.looks == 4
 
 
@@ -270,7 +270,7 @@ def test_an_iterator_may_give_records_itself(loop: asyncio.AbstractEventLoop) ->
             yield b"%d" % at
 
     left = giving()
-    while (met := side.take(left)) is not Stop.END:
+    while (met := side.take(left)) is not AppendOutcome.END:
         side.add(met)
     batches = list(accumulator.queues["t", 0].waiting)
     values = [record.value for batch in batches for record in batch.content.records()]

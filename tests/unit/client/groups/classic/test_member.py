@@ -12,7 +12,7 @@ import pytest
 
 from kproto import Client, ClientSettings, ConfigurationError, KprotoError
 from kproto.client.core.retry import TICK_S
-from kproto.client.groups.classic.member import Member
+from kproto.client.groups.classic.member import ClassicMember
 from kproto.client.groups.classic.phases import Phase
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
@@ -37,7 +37,7 @@ from ..scripted_group import ScriptedGroup
 class Setting(AnySetting):
     """A broker, its group, a client and a member of it."""
 
-    member: Member
+    member: ClassicMember
 
     def __init__(
         self, broker: ScriptedBroker, client: Client, clock: ManualClock, **settings: Any
@@ -501,7 +501,7 @@ async def test_a_callback_that_raises_ends_the_member(
     async with a_member() as its:
         faulty = Faulty(error, *names)
         its.its = faulty
-        its.member = Member(its.client._view, its.member.settings, faulty)
+        its.member = ClassicMember(its.client._view, its.member.settings, faulty)
         its.member.subscribe(Subscription.to("t"))
         its.member.start()
         if names[0] == "revoke":
@@ -524,7 +524,7 @@ async def test_a_callback_that_cancels_its_own_task_ends_the_member(name: str) -
     async with a_member() as its:
         reading = Reading()
         reading.on_call = lambda called, places: cancel() if called == name else None
-        its.member = Member(its.client._view, its.member.settings, reading)
+        its.member = ClassicMember(its.client._view, its.member.settings, reading)
         its.member.subscribe(Subscription.to("t"))
         its.member.start()
         if name == "revoke":
@@ -544,7 +544,7 @@ async def test_closing_within_a_callback_is_refused() -> None:
                 await its.member.leave(True)
 
         reading = Closing()
-        its.member = Member(its.client._view, its.member.settings, reading)
+        its.member = ClassicMember(its.client._view, its.member.settings, reading)
         its.member.subscribe(Subscription.to("t"))
         its.member.start()
         await its.until(lambda: reading.error is not None)
@@ -562,7 +562,7 @@ async def test_closing_at_once_within_a_callback_ends_with_it() -> None:
                 self.calls.append(("goes on", ()))
 
         reading = Closing()
-        its.member = Member(its.client._view, its.member.settings, reading)
+        its.member = ClassicMember(its.client._view, its.member.settings, reading)
         its.member.subscribe(Subscription.to("t"))
         its.member.start()
         await its.until(lambda: its.member._task is not None and its.member._task.done())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kproto import Client
-from kproto.client.groups.classic.member import Member
+from kproto.client.groups.classic.member import ClassicMember
 from kproto.client.groups.settings import GroupSettings
 from kproto.messages import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from kproto.messages.base import Request
@@ -24,7 +24,7 @@ COOPERATIVE = ("cooperative-sticky",)
 
 
 async def in_a_group(
-    play: Callable[[ScriptedGroup, Member, Reading], Awaitable[None]],
+    play: Callable[[ScriptedGroup, ClassicMember, Reading], Awaitable[None]],
     hold: type[Request[Any]] | None = None,
 ) -> None:
     """Have a member join and rebalance without an end, and play; then it is closed.
@@ -60,7 +60,7 @@ async def in_a_group(
 )
 def test_a_member_may_be_ended_at_any_turn_of_the_loop(ends: str, steps: range) -> None:
     async def scene(turns: int) -> None:
-        async def play(group: ScriptedGroup, member: Member, reading: Reading) -> None:
+        async def play(group: ScriptedGroup, member: ClassicMember, reading: Reading) -> None:
             await ended_after(turns, ends, group, member, reading)
 
         await in_a_group(play)
@@ -75,7 +75,7 @@ def test_who_ends_a_member_may_be_cancelled(
     call: str, hold: type[Request[Any]] | None, late: bool
 ) -> None:
     async def scene(cancel: CancelAt) -> None:
-        async def play(group: ScriptedGroup, member: Member, reading: Reading) -> None:
+        async def play(group: ScriptedGroup, member: ClassicMember, reading: Reading) -> None:
             member.start()
             reached = hold or SyncGroupRequest
             await group.broker.until(lambda: group.broker.count(reached) > 0)
@@ -91,7 +91,7 @@ def test_cancelling_who_waits_for_a_callback_ends_the_callback() -> None:
     ended: list[str] = []
 
     async def scene(cancel: CancelAt) -> None:
-        async def play(group: ScriptedGroup, member: Member, reading: Reading) -> None:
+        async def play(group: ScriptedGroup, member: ClassicMember, reading: Reading) -> None:
             reading.on_call = lambda name, places: None
             reading.held = asyncio.Event()
             member.start()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kproto.client.groups.classic.phases import TRANSITIONS, Event, Phase
-from kproto.client.groups.effects import GiveUp, TakeOn
+from kproto.client.groups.effects import ApplyAssignment, Revoke
 from kproto.client.groups.protocol_data import read_subscription
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import JoinGroupResponse, SyncGroupResponse
@@ -204,7 +204,7 @@ def test_no_bytes_are_no_partitions() -> None:
 def test_an_eager_member_gives_up_all_first() -> None:
     walk = Walk().to(STABLE, T0, T1)
     walk.beaten("REBALANCE_IN_PROGRESS")
-    assert walk.give_up() == GiveUp(frozenset({T0, T1}), False, 159.0)
+    assert walk.give_up() == Revoke(frozenset({T0, T1}), False, 159.0)
     told = read_subscription(walk.join().protocols[0].metadata)
     assert (told.owned, told.generation) == ([], 1)
     walk.joined(2)
@@ -221,7 +221,7 @@ def test_a_cooperative_member_reads_on() -> None:
     assert (sorted(told.owned), told.generation) == ([T0, T1], 1)
     walk.joined(2, protocol="cooperative-sticky")
     walk.synced(T0, protocol="cooperative-sticky")
-    assert walk.take_on() == TakeOn(frozenset({T1}), (), walk.now + 59.0)
+    assert walk.take_on() == ApplyAssignment(frozenset({T1}), (), walk.now + 59.0)
     assert walk.phase is GIVING_UP
     assert walk.give_up().places == frozenset()
     told = read_subscription(walk.join().protocols[0].metadata)
@@ -230,7 +230,7 @@ def test_a_cooperative_member_reads_on() -> None:
     assert "given up" in (walk.asked.reason or "")
     walk.joined(3, protocol="cooperative-sticky")
     walk.synced(T0, protocol="cooperative-sticky")
-    assert walk.take_on() == TakeOn(frozenset(), (), walk.now + 59.0)
+    assert walk.take_on() == ApplyAssignment(frozenset(), (), walk.now + 59.0)
     assert walk.phase is STABLE
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from kproto.client.groups.classic.phases import Phase
-from kproto.client.groups.effects import GiveUp, Join, Lead, Leave, MemberIdentity, Sync, TakeOn
+from kproto.client.groups.effects import (
+    ApplyAssignment,
+    Join,
+    Lead,
+    Leave,
+    MemberIdentity,
+    Revoke,
+    Sync,
+)
 from kproto.client.groups.group_errors import Meaning
 from kproto.client.groups.protocol_data import read_subscription
 from kproto.messages import JoinGroupResponse, SyncGroupResponse
@@ -18,7 +26,7 @@ OUT, GIVING_UP, JOINING, LEADING, SYNCING, TAKING_ON, STABLE, PARTING, LEAVING, 
 
 def test_the_first_way_into_a_group() -> None:
     walk = Walk()
-    assert walk.give_up() == GiveUp(frozenset(), False, walk.now)
+    assert walk.give_up() == Revoke(frozenset(), False, walk.now)
     request = walk.join()
     assert (request.group_id, request.member_id, request.group_instance_id) == ("g", "", None)
     assert (request.session_timeout_ms, request.rebalance_timeout_ms) == (10_000, 60_000)
@@ -44,7 +52,7 @@ def test_the_first_way_into_a_group() -> None:
     assert asked.protocol_type == "consumer"
     assert [each.member_id for each in asked.assignments] == [MEMBER, OTHER]
     walk.synced(T0)
-    assert walk.take_on() == TakeOn(frozenset(), (T0,), 159.0)
+    assert walk.take_on() == ApplyAssignment(frozenset(), (T0,), 159.0)
     assert walk.phase is STABLE
     assert walk.its.identity(walk.now) == MemberIdentity("g", MEMBER, 7, None)
     assert walk.step() is None

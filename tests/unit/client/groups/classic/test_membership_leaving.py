@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kproto.client.groups.classic.phases import Phase
-from kproto.client.groups.effects import GiveUp, Leave
+from kproto.client.groups.effects import Leave, Revoke
 from kproto.client.groups.protocol_data import read_subscription
 from kproto.client.groups.subscription import Subscription
 from kproto.wire.errors import BrokerConnectionError
@@ -19,7 +19,7 @@ def test_leaving_in_order() -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.part("closed", walk.now, leaves=True, ends=True, until=walk.now)
     assert walk.its.identity(walk.now) is not None  # to commit by
-    assert walk.give_up() == GiveUp(frozenset({T0}), False, walk.now)
+    assert walk.give_up() == Revoke(frozenset({T0}), False, walk.now)
     step = walk.step()
     assert step == Leave(MEMBER, None, "closed", walk.now + 5.0)
     assert isinstance(step, Leave)
@@ -126,7 +126,7 @@ def test_who_is_asked_for_while_it_leaves_comes_back_behind_that() -> None:
 def test_unsubscribing_and_subscribing_again() -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.subscribe(None, walk.now)
-    assert walk.give_up() == GiveUp(frozenset({T0}), False, 159.0)
+    assert walk.give_up() == Revoke(frozenset({T0}), False, 159.0)
     assert walk.leave().reason == "the consumer has unsubscribed"
     assert walk.phase is OUT
     assert not walk.its.waits_to_be_asked
@@ -164,7 +164,7 @@ def test_what_was_kept_is_committed_behind_the_rebalance_under_way(phase: Phase)
     identity = walk.its.identity(walk.now)
     assert identity is not None
     assert identity.generation == 2
-    assert walk.give_up() == GiveUp(frozenset({T0}), False, walk.now + 59.0)  # a heartbeat early
+    assert walk.give_up() == Revoke(frozenset({T0}), False, walk.now + 59.0)  # a heartbeat early
     walk.leave()
 
 
@@ -218,7 +218,7 @@ def test_closing_what_is_leaving_already_ends_it() -> None:
     walk = Walk().to(PARTING, T0)
     walk.its.part("closed", walk.now, leaves=True, ends=True, until=walk.now)
     step = walk.step()
-    assert isinstance(step, GiveUp)
+    assert isinstance(step, Revoke)
     assert step.until == walk.now  # nothing is waited for any more
     walk.out()
     assert walk.phase is OVER

@@ -6,7 +6,7 @@ import pytest
 
 from kproto.client.core.retry import TICK_S
 from kproto.client.groups.classic.phases import Phase
-from kproto.client.groups.effects import GiveUp, MemberIdentity, Sync
+from kproto.client.groups.effects import MemberIdentity, Revoke, Sync
 from kproto.client.groups.group_errors import Meaning
 from kproto.client.groups.protocol_data import read_subscription
 from kproto.wire.errors import BrokerConnectionError
@@ -100,13 +100,13 @@ def test_what_is_in_hands_is_waited_for_until_joingroup_must_be_sent() -> None:
     walk.now += 5.0
     walk.beaten("REBALANCE_IN_PROGRESS")
     step = walk.step()
-    assert isinstance(step, GiveUp)
+    assert isinstance(step, Revoke)
     assert step.until == 101.0 + 60.0 - 1.0
     short = Walk(max_poll_interval_ms=500).to(STABLE, T0)
     short.now += 3.0
     short.its.rejoin("a test", short.now)
     step = short.step()
-    assert isinstance(step, GiveUp)
+    assert isinstance(step, Revoke)
     assert step.until == short.now
 
 
@@ -213,7 +213,7 @@ def test_what_is_lost_while_it_is_given_up() -> None:
     walk.beaten("UNKNOWN_MEMBER_ID")
     assert walk.its.turn != turn
     step = walk.step()
-    assert isinstance(step, GiveUp)
+    assert isinstance(step, Revoke)
     assert step.lost
     assert walk.its.identity(walk.now) is None
 

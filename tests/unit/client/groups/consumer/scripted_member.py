@@ -9,7 +9,7 @@ from typing import Any
 from kproto import Client
 from kproto.client.groups.consumer.member import ConsumerMember
 from kproto.client.groups.consumer.phases import Phase
-from kproto.client.groups.group_protocol import Kind
+from kproto.client.groups.group_protocol import GroupProtocol
 from kproto.client.groups.protocol_selection import GroupMember
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
@@ -97,7 +97,7 @@ async def a_setting(version: int | None = None) -> AsyncIterator[Setting]:
                 await setting.member.close()
 
 
-async def kind_with(its: Setting, **settings: Any) -> Kind:
+async def kind_with(its: Setting, **settings: Any) -> GroupProtocol:
     """The kind of a member that has joined with these."""
     its.make(**settings)
     its.member.start()

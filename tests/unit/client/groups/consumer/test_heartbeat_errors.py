@@ -6,7 +6,7 @@ import pytest
 
 from kproto.client.groups.consumer.heartbeat_errors import meaning_of
 from kproto.client.groups.consumer.phases import Phase
-from kproto.client.groups.group_errors import Asked, Meaning
+from kproto.client.groups.group_errors import GroupRequest, Meaning
 from kproto.wire.errors import (
     BrokerConnectionError,
     KprotoError,
@@ -16,7 +16,12 @@ from kproto.wire.errors import (
 
 from .walks import T0, Walk, error
 
-JOIN, HEARTBEAT, COMMIT, LEAVE = Asked.JOIN, Asked.HEARTBEAT, Asked.COMMIT, Asked.LEAVE
+JOIN, HEARTBEAT, COMMIT, LEAVE = (
+    GroupRequest.JOIN,
+    GroupRequest.HEARTBEAT,
+    GroupRequest.COMMIT,
+    GroupRequest.LEAVE,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +43,7 @@ JOIN, HEARTBEAT, COMMIT, LEAVE = Asked.JOIN, Asked.HEARTBEAT, Asked.COMMIT, Aske
         (LEAVE, "UNKNOWN_MEMBER_ID", Meaning.FAIL),
     ],
 )
-def test_rows_of_one_request(asked: Asked, name: str, meaning: Meaning) -> None:
+def test_rows_of_one_request(asked: GroupRequest, name: str, meaning: Meaning) -> None:
     assert meaning_of(asked, error(name)) is meaning
 
 
@@ -60,7 +65,7 @@ def test_rows_of_one_request(asked: Asked, name: str, meaning: Meaning) -> None:
         ("REQUEST_TIMED_OUT", Meaning.RETRY),
     ],
 )
-def test_rows_of_every_heartbeat(asked: Asked, name: str, meaning: Meaning) -> None:
+def test_rows_of_every_heartbeat(asked: GroupRequest, name: str, meaning: Meaning) -> None:
     assert meaning_of(asked, error(name)) is meaning
 
 

@@ -9,12 +9,12 @@ import pytest
 from kproto.client.core.retry import TICK_S
 from kproto.client.groups.consumer.phases import Phase
 from kproto.client.groups.effects import (
-    GiveUp,
+    ApplyAssignment,
     LeaveByHeartbeat,
     MemberIdentity,
     Prepare,
     Resolve,
-    TakeOn,
+    Revoke,
 )
 from kproto.client.groups.group_errors import Meaning
 from kproto.client.groups.subscription import Subscription, TopicPattern
@@ -50,7 +50,7 @@ def test_the_first_way_into_a_group() -> None:
     assert walk.phase is RECONCILING
     identity = MemberIdentity("g", walk.its.member_id, 5, None, has_epoch=True)
     assert walk.its.identity(walk.now) == identity
-    assert walk.take_on() == TakeOn(frozenset(), (T0, T1), 100 + 60 - 1)
+    assert walk.take_on() == ApplyAssignment(frozenset(), (T0, T1), 100 + 60 - 1)
     assert walk.phase is ACKNOWLEDGING
     walk.beaten(5)
     assert walk.phase is STABLE
@@ -94,7 +94,7 @@ def test_what_is_assigned_meanwhile_waits_until_the_first_is_acknowledged() -> N
     walk = Walk().to(STABLE, T0, T1)
     walk.beaten(5, [T0])
     step = walk.step()
-    assert isinstance(step, TakeOn)
+    assert isinstance(step, ApplyAssignment)
     turn = walk.its.turn
     walk.beaten(5, [])  # while the record of T1 is in hand
     assert walk.its.turn == turn  # what is under way goes on
@@ -257,7 +257,7 @@ def test_silence_costs_all_by_the_members_own_clock() -> None:
     assert walk.phase is FENCED
     assert walk.its.identity(walk.now) is None
     assert walk.its.holds_until == float("-inf")
-    assert walk.step() == GiveUp(frozenset([T0]), True, walk.now)
+    assert walk.step() == Revoke(frozenset([T0]), True, walk.now)
     assert "no heartbeat came through for 10000 ms" in str(walk.its.news[-1])
 
 
@@ -275,7 +275,7 @@ def test_giving_up_has_as_long_as_the_broker_waits() -> None:
     beat = walk.beat()
     walk.answered(beat, 5, T0)
     step = walk.step()
-    assert isinstance(step, TakeOn)
+    assert isinstance(step, ApplyAssignment)
     assert step.until == pytest.approx(beat.sent_at + 6 - 0.6)
     for _ in range(3):
         walk.beaten(5)  # the record is in hand, and heartbeats go on
@@ -292,7 +292,7 @@ def test_an_answer_that_was_lost_may_have_told_of_it() -> None:
     walk.refused(RequestTimeoutError("late"))
     walk.answered(walk.beat(), 5, T0)
     step = walk.step()
-    assert isinstance(step, TakeOn)
+    assert isinstance(step, ApplyAssignment)
     assert step.until == pytest.approx(before.sent_at + 6 - 0.6)
 
 
@@ -300,10 +300,10 @@ def test_who_is_put_out_while_it_gives_up_loses_all() -> None:
     walk = Walk().to(STABLE, T0, T1)
     walk.beaten(5, [T0])
     step = walk.step()
-    assert isinstance(step, TakeOn)
+    assert isinstance(step, ApplyAssignment)
     assert walk.refused("UNKNOWN_MEMBER_ID") is Meaning.ID_OVER
     assert walk.phase is FENCED
-    assert walk.step() == GiveUp(frozenset([T0, T1]), True, walk.now)
+    assert walk.step() == Revoke(frozenset([T0, T1]), True, walk.now)
 
 
 def test_an_answer_to_another_life_counts_for_nothing() -> None:
@@ -355,7 +355,7 @@ def test_a_commit_of_no_member_costs_all(name: str) -> None:
 def test_a_commit_that_another_instance_has_fenced_is_the_end() -> None:
     walk = Walk(instance_id="i").to(STABLE, T0)
     walk.its.commit_refused(error("FENCED_INSTANCE_ID"), identity(walk), walk.now)
-    assert walk.give_up() == GiveUp(frozenset([T0]), True, walk.now)
+    assert walk.give_up() == Revoke(frozenset([T0]), True, walk.now)
     assert walk.phase is FATAL  # its place is another's, who is not told to go
 
 
@@ -439,7 +439,7 @@ def test_who_is_slow_leaves_and_comes_back_when_it_asks() -> None:
     walk = Walk().to(STABLE, T0)
     assert walk.its.late(walk.now)
     assert not walk.its.late(walk.now)
-    assert walk.give_up() == GiveUp(frozenset([T0]), True, walk.now + 58.9)
+    assert walk.give_up() == Revoke(frozenset([T0]), True, walk.now + 58.9)
     assert walk.leave().epoch == -1
     assert walk.phase is STALE
     assert walk.its.waits_to_be_asked
@@ -470,7 +470,7 @@ def test_what_is_lost_while_it_leaves() -> None:
     turn = walk.its.turn
     walk.refused("UNKNOWN_MEMBER_ID")
     assert walk.its.turn == turn + 1
-    assert walk.give_up() == GiveUp(frozenset([T0]), True, walk.its._until)
+    assert walk.give_up() == Revoke(frozenset([T0]), True, walk.its._until)
     assert walk.step() is None  # no member, who could leave
     assert walk.phase is UNSUBSCRIBED
 

@@ -7,9 +7,9 @@ import logging
 import pytest
 
 from kproto.client.groups.consumer.phases import Phase
-from kproto.client.groups.effects import GiveUp
+from kproto.client.groups.effects import Revoke
 from kproto.client.groups.group_errors import Meaning
-from kproto.client.groups.group_protocol import OtherKindError
+from kproto.client.groups.group_protocol import GroupProtocolMismatchError
 from kproto.wire.errors import BrokerConnectionError, BrokerResponseError
 
 from .walks import T0, T1, Walk, error
@@ -92,7 +92,7 @@ def test_a_group_of_the_other_kind(name: str, is_certain: bool) -> None:
     walk.give_up()
     assert walk.step() is None
     assert walk.phase is FATAL
-    assert isinstance(walk.its.error, OtherKindError)
+    assert isinstance(walk.its.error, GroupProtocolMismatchError)
     assert walk.its.error.is_certain is is_certain
 
 
@@ -169,13 +169,13 @@ def test_a_group_that_may_not_be_converted_is_told_at_once(words: str) -> None:
 def test_who_takes_any_kind_does_not_wait_for_a_conversion(name: str, words: str) -> None:
     walk = Walk(may_change=True).to(JOINING)
     walk.refused(name, words)
-    assert isinstance(walk.its.error, OtherKindError)
+    assert isinstance(walk.its.error, GroupProtocolMismatchError)
 
 
 def test_what_was_read_is_lost_when_the_protocol_is_turned_off() -> None:
     walk = Walk(may_change=True).to(STABLE, T0)
     walk.refused("UNSUPPORTED_VERSION")
-    assert walk.give_up() == GiveUp(frozenset([T0]), True, walk.now)
+    assert walk.give_up() == Revoke(frozenset([T0]), True, walk.now)
     assert walk.step() is None
     assert walk.phase is FATAL
 
@@ -185,6 +185,6 @@ def test_a_fault_while_it_gives_up_has_it_lose_that() -> None:
     walk.beaten(5, [T0])
     walk.step()
     walk.its.fail(error("INVALID_REQUEST"), walk.now, leaves=True)
-    assert walk.give_up() == GiveUp(frozenset([T0, T1]), True, walk.now)
+    assert walk.give_up() == Revoke(frozenset([T0, T1]), True, walk.now)
     assert walk.leave().epoch == -1
     assert walk.phase is FATAL

@@ -8,7 +8,7 @@ import pytest
 
 from kproto import ConfigurationError, TopicPattern, UnsupportedVersionError
 from kproto.client.groups.consumer.phases import Phase
-from kproto.client.groups.group_protocol import Kind
+from kproto.client.groups.group_protocol import GroupProtocol
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import (
     ApiVersionsRequest,
@@ -57,14 +57,14 @@ async def test_so_is_one_in_a_classic_group(caplog: pytest.LogCaptureFixture) ->
         its.group.state = "Stable"
         given: dict[str, Any] = {"server_assignor": "range", "session_timeout_ms": 50_000}
         its_kind = await kind_with(its, group_protocol="auto", given=frozenset(given), **given)
-        assert its_kind is Kind.CLASSIC
+        assert its_kind is GroupProtocol.CLASSIC
     (line,) = [it.getMessage() for it in caplog.records if "counts for" in it.getMessage()]
     assert line.startswith("group g: server_assignor counts for nothing in a classic group: its")
 
 
 async def test_auto_takes_the_consumer_protocol_where_no_classic_group_lives() -> None:
     async with a_setting() as its:
-        assert await kind_with(its, group_protocol="auto") is Kind.CONSUMER
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
         assert its.asked(JoinGroupRequest) == []
 
 
@@ -72,7 +72,7 @@ async def test_auto_takes_the_consumer_protocol_where_no_classic_group_lives() -
 async def test_auto_joins_a_live_classic_group_as_one_of_it(state: str) -> None:
     async with a_setting() as its:
         its.group.state = state
-        assert await kind_with(its, group_protocol="auto") is Kind.CLASSIC
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
         assert its.beats == []
         await its.member.leave(True)
         assert len(its.asked(LeaveGroupRequest)) == 1
@@ -81,19 +81,21 @@ async def test_auto_joins_a_live_classic_group_as_one_of_it(state: str) -> None:
 async def test_an_empty_classic_group_is_none() -> None:
     async with a_setting() as its:
         its.group.state = "Empty"
-        assert await kind_with(its, group_protocol="auto") is Kind.CONSUMER
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
 
 
 @pytest.mark.parametrize("settings", [{"group_protocol": "classic"}, {"assignors": ["range"]}])
 async def test_who_wants_a_classic_group_looks_at_nothing(settings: dict[str, Any]) -> None:
     async with a_setting() as its:
-        assert await kind_with(its, **({"group_protocol": "auto"} | settings)) is Kind.CLASSIC
+        assert (
+            await kind_with(its, **({"group_protocol": "auto"} | settings)) is GroupProtocol.CLASSIC
+        )
         assert its.asked(DescribeGroupsRequest) == []
 
 
 async def test_a_coordinator_that_knows_the_classic_protocol_alone() -> None:
     async with a_setting(version=-1) as its:
-        assert await kind_with(its, group_protocol="auto") is Kind.CLASSIC
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
         assert its.asked(DescribeGroupsRequest) == []
         await its.member.leave(True)
         its.make(group_protocol="consumer")
@@ -106,7 +108,7 @@ async def test_a_coordinator_that_knows_the_classic_protocol_alone() -> None:
 async def test_brokers_that_are_known_to_be_old_are_not_asked() -> None:
     async with a_setting(version=-1) as its:
         await its.client.refresh()
-        assert await kind_with(its, group_protocol="auto") is Kind.CLASSIC
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
         assert its.broker.connections == 2  # one that all share, and that of the member
         await its.member.leave(True)
         its.make(Subscription.to(TopicPattern("t.*")), group_protocol="auto")
@@ -131,7 +133,7 @@ async def test_a_coordinator_that_is_older_than_the_one_before_has_a_classic_mem
     """As while a cluster is taken back to a release of before, broker by broker."""
     async with a_setting() as its:
         await with_an_older_coordinator(its, group_protocol="auto")
-        await its.pass_until(lambda: its.member.kind is Kind.CLASSIC)
+        await its.pass_until(lambda: its.member.kind is GroupProtocol.CLASSIC)
         await its.pass_until(lambda: its.its.places == PLACES)
         assert its.its.names == ["assign", "lose", "assign"]
         assert its.its.error is None
@@ -145,7 +147,7 @@ async def test_a_coordinator_that_has_the_protocol_turned_off_has_one_too() -> N
         await its.joined()
         its.group.errors[ConsumerGroupHeartbeatRequest] = ["UNSUPPORTED_VERSION"] * 9
         await its.pass_until(lambda: its.its.names == ["assign", "lose", "assign"])
-        assert its.member.kind is Kind.CLASSIC
+        assert its.member.kind is GroupProtocol.CLASSIC
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ async def test_an_older_coordinator_is_an_error_for_who_wants_no_classic_group(
 async def test_a_cluster_that_has_it_turned_off() -> None:
     async with a_setting() as its:
         its.group.errors[ConsumerGroupHeartbeatRequest] = ["UNSUPPORTED_VERSION"] * 9
-        assert await kind_with(its, group_protocol="auto") is Kind.CLASSIC
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
         assert len(its.beats) == 1
 
 
@@ -183,7 +185,7 @@ async def test_a_group_that_has_become_classic_since_the_look(name: str) -> None
             return its.group.consumer_beat(asked, 69 if name == "GROUP_ID_NOT_FOUND" else 23)
 
         its.broker.answers[ConsumerGroupHeartbeatRequest] = beat
-        assert await kind_with(its, group_protocol="auto") is Kind.CLASSIC
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
         assert its.its.error is None
 
 
@@ -216,7 +218,7 @@ async def test_a_group_that_has_lost_its_classic_members_since_the_look() -> Non
             return its.group.describe(asked, 0)
 
         its.broker.answers[DescribeGroupsRequest] = describe
-        assert await kind_with(its, group_protocol="auto") is Kind.CONSUMER
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
         assert states == []
 
 
@@ -234,11 +236,11 @@ async def test_a_group_of_neither_kind_is_an_error() -> None:
 
 async def test_the_group_is_looked_at_again_when_the_membership_was_lost() -> None:
     async with a_setting() as its:
-        assert await kind_with(its, group_protocol="auto") is Kind.CONSUMER
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
         await its.until(lambda: its.is_in(Phase.STABLE))
         its.group.state = "Stable"
         its.group.member_id = "another"
-        await its.pass_until(lambda: its.member.kind is Kind.CLASSIC)
+        await its.pass_until(lambda: its.member.kind is GroupProtocol.CLASSIC)
         await its.until(lambda: its.its.places == PLACES)
         assert its.its.names == ["assign", "lose", "assign"]
 
@@ -262,7 +264,7 @@ async def test_a_pattern_of_the_broker_in_a_classic_group() -> None:
         its.make(pattern, group_protocol="auto")
         its.member.start()
         assert "with members" in str(await its.failed())
-        assert await kind_with(its, group_protocol="auto") is Kind.CLASSIC
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
         with pytest.raises(ConfigurationError, match="with members"):
             its.member.subscribe(pattern)
         assert its.its.places == PLACES

@@ -8,7 +8,7 @@ from typing import Any
 from kproto.client.groups.consumer.heartbeats import Beat
 from kproto.client.groups.consumer.membership import ConsumerMembership
 from kproto.client.groups.consumer.phases import Phase
-from kproto.client.groups.effects import GiveUp, LeaveByHeartbeat, Prepare, Step, TakeOn
+from kproto.client.groups.effects import ApplyAssignment, LeaveByHeartbeat, Prepare, Revoke, Step
 from kproto.client.groups.group_errors import Meaning
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription, TopicPattern
@@ -135,22 +135,22 @@ class Walk:
         response = ConsumerGroupHeartbeatResponse(error_code=code_of(what), error_message=words)
         return self.its.beaten(beat, response, self.now)
 
-    def take_on(self) -> TakeOn:
+    def take_on(self) -> ApplyAssignment:
         step = self.step()
-        assert isinstance(step, TakeOn)
+        assert isinstance(step, ApplyAssignment)
         self.carry_out(step)
         return step
 
-    def carry_out(self, step: TakeOn) -> None:
+    def carry_out(self, step: ApplyAssignment) -> None:
         assert step.revoked <= self.owned
         self.owned -= step.revoked
         assert self.owned.isdisjoint(step.added)
         self.owned.update(step.added)
         self.its.taken_on(step, self.now)
 
-    def give_up(self) -> GiveUp:
+    def give_up(self) -> Revoke:
         step = self.step()
-        assert isinstance(step, GiveUp)
+        assert isinstance(step, Revoke)
         self.owned -= step.places
         self.its.given_up(self.now)
         return step
