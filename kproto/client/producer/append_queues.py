@@ -22,13 +22,13 @@ class AppendQueues:
         self.by_topic: dict[str, deque[AppendTicket]] = {}
         self.are_closed = False
 
-    def enter(self, topic: str) -> AppendTicket:
+    def enqueue_call(self, topic: str) -> AppendTicket:
         """The last place of a topic's line."""
         place = AppendTicket(self, topic)
         self.by_topic.setdefault(topic, deque()).append(place)
         return place
 
-    def places(self) -> list[AppendTicket]:
+    def tickets(self) -> list[AppendTicket]:
         """Everybody who waits now."""
         return [place for line in self.by_topic.values() for place in line]
 
@@ -36,12 +36,12 @@ class AppendQueues:
         """Send everybody away, now and from now on."""
         if not self.are_closed:
             self.are_closed = True
-            for place in self.places():
+            for place in self.tickets():
                 place.send_away()
 
 
 class AppendTicket:
-    """Where one call stands, from `AppendQueues.enter` until it has given its records, and leaves.
+    """Keeps the place of one call, from `AppendQueues.enqueue_call` until its records are appended.
 
     What it waits for it waits for within `with place`, which raises KprotoError once the lines are
     closed: the wait is cancelled, as `asyncio.timeout` does it.
@@ -63,7 +63,7 @@ class AppendTicket:
         """True when all calls before this one have given their records."""
         return self._lines.by_topic[self.topic][0] is self
 
-    async def turn(self) -> None:
+    async def ordinal(self) -> None:
         """Wait until it is the first."""
         if not self.is_first:
             self._turn = asyncio.get_running_loop().create_future()

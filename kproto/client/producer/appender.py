@@ -37,7 +37,7 @@ __all__ = ["RecordAppender"]
 
 T = TypeVar("T")
 
-#: How long `give_many` takes records before others of the loop have their turn, in seconds.
+#: How long `append_many` takes records before others of the loop have their turn, in seconds.
 GIVE_WAY_S: Final = 0.01
 
 #: Of a list, which takes no time by itself, the clock is looked at once for so many records.
@@ -47,13 +47,13 @@ LOOK_EVERY: Final = 32
 class RecordAppender:
     """Gives the records of a producer's calls to its accumulator, and wakes its sender.
 
-    `lines` are the calls that wait. Once `is_closed`, calls that begin are refused.
+    `append_queues` are the calls that wait. Once `is_closed`, calls that begin are refused.
     """
 
     def __init__(
         self, view: ClusterView, accumulator: Accumulator, sender: Sender, *, buffer_bytes: int
     ) -> None:
-        self.lines = AppendQueues()
+        self.append_queues = AppendQueues()
         self.is_closed = False
         self._view = view
         self._now_ms = view.clock.now_ms
@@ -61,14 +61,14 @@ class RecordAppender:
         self._sender = sender
         self._buffer_bytes = buffer_bytes
         self._calls = view.observer.calls
-        self._ways_in: dict[str, TopicAppender] = {}
+        self._appenders: dict[str, TopicAppender] = {}
 
-    def hurry(self) -> None:
+    def stop_lingering(self) -> None:
         """Let nothing linger that was given so far."""
-        self._accumulator.hurry()
+        self._accumulator.stop_lingering()
         self._sender.wake()
 
-    async def give(
+    async def append(
         self,
         topic: str,
         record: ProducerRecord,
@@ -83,35 +83,37 @@ class RecordAppender:
         does not come about.
         """
         if self._calls.intercepts and not is_intercepted:
-            return await self._give_changed(topic, record, is_single=is_single)
-        way_in = self._at_hand(topic)
-        found = None if way_in is None else self._put(way_in, record)
+            return await self._append_intercepted(topic, record, is_single=is_single)
+        way_in = self._ready_appender(topic)
+        found = None if way_in is None else self._append_now(way_in, record)
         if found is not None:
             batch, position = found
-            if position == 0 and not (is_single and self._sender.send_at_once(batch)):
+            if position == 0 and not (is_single and self._sender.send_immediately(batch)):
                 self._sender.wake()
             return found
-        place = self.lines.enter(topic)
+        place = self.append_queues.enqueue_call(topic)
         try:
-            found = await _or_given_back(self._put_later(place, record), topic, lambda: [record])
+            found = await _or_given_back(
+                self._append_when_first(place, record), topic, lambda: [record]
+            )
         finally:
             place.leave()
         self._sender.wake()
         return found
 
-    async def _give_changed(
+    async def _append_intercepted(
         self, topic: str, record: ProducerRecord, *, is_single: bool
     ) -> tuple[Batch, int]:
         """Give what the user's hook makes of a record; tell it if that does not come about."""
         changed = self._calls.sent(topic, record)
         try:
-            return await self.give(topic, changed, is_single=is_single, is_intercepted=True)
+            return await self.append(topic, changed, is_single=is_single, is_intercepted=True)
         except BaseException as error:
             self._calls.not_taken(topic, changed, error)
             raise
 
-    async def give_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
-        """Give a batch whose records are encoded already; waits as `give` does.
+    async def append_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
+        """Give a batch whose records are encoded already; waits as `append` does.
 
         Raises ConfigurationError where a hook wants to see each record, or the brokers take message
         sets alone; EncodeError for a partition that the topic does not have; RequestTimeoutError.
@@ -121,11 +123,11 @@ class RecordAppender:
                 "a hook of this client sees each record that is sent, and a batch that is encoded "
                 "already has none to show: send its records, or leave out Hooks.on_send"
             )
-        way_in = self._at_hand(topic)
+        way_in = self._ready_appender(topic)
         if way_in is None or partition not in way_in.info.partitions:
-            place = self.lines.enter(topic)
+            place = self.append_queues.enqueue_call(topic)
             try:
-                way_in = await self._admitted(place, partition)
+                way_in = await self._wait_until_ready(place, partition)
             finally:
                 place.leave()
         if partition not in way_in.info.partitions:
@@ -138,19 +140,19 @@ class RecordAppender:
         self._sender.wake()
         return batch
 
-    async def give_many(
+    async def append_many(
         self, topic: str, values: Iterable[bytes | ProducerRecord | None], acks: Acks
     ) -> None:
-        """Give records as `give` does, and note in `acks` where each stands.
+        """Give records as `append` does, and note in `acks` where each stands.
 
         From its first wait on the call keeps its place in the line.
         """
-        way_in = self._at_hand(topic)
+        way_in = self._ready_appender(topic)
         place: AppendTicket | None = None
         record: ProducerRecord | None = None
         monotonic = self._view.clock.monotonic
         gives_way_at = monotonic() + GIVE_WAY_S
-        given_up = self._accumulator.given_up
+        given_up = self._accumulator.failed_batches
         every = LOOK_EVERY if type(values) in (list, tuple) else 1
         to_come = taken = iter(values)
         if self._calls.intercepts:
@@ -163,8 +165,8 @@ class RecordAppender:
 
         try:
             if way_in is None:
-                place = self.lines.enter(topic)
-                way_in = await _or_given_back(self._admitted(place), topic, left)
+                place = self.append_queues.enqueue_call(topic)
+                way_in = await _or_given_back(self._wait_until_ready(place), topic, left)
             while True:
                 timing = Timing(self._now_ms, monotonic, gives_way_at, every)
                 met: Any = take(taken, way_in, self._accumulator, self._buffer_bytes, timing, acks)
@@ -173,13 +175,13 @@ class RecordAppender:
                 if not isinstance(met, AppendOutcome):
                     record = as_record(met)
                     try:
-                        found = self._put(way_in, record)
+                        found = self._append_now(way_in, record)
                         if found is None:
-                            place = place or self.lines.enter(topic)
+                            place = place or self.append_queues.enqueue_call(topic)
                             found = await _or_given_back(
-                                self._put_later(place, record), topic, left
+                                self._append_when_first(place, record), topic, left
                             )
-                            way_in = self._way_in(topic)
+                            way_in = self._appender_of(topic)
                     except EncodeError as error:
                         raise EncodeError(
                             f"element {len(acks)}, counted from 0: {error}; no more were taken"
@@ -191,12 +193,16 @@ class RecordAppender:
                         met = AppendOutcome.FULL
                     elif monotonic() < gives_way_at:
                         continue
-                place = place or self.lines.enter(topic)
-                waiting = self._half_empty if met is AppendOutcome.FULL else self._give_way
+                place = place or self.append_queues.enqueue_call(topic)
+                waiting = (
+                    self._wait_until_half_empty
+                    if met is AppendOutcome.FULL
+                    else self._yield_to_loop
+                )
                 await _or_given_back(waiting(place), topic, left)
                 gives_way_at = monotonic() + GIVE_WAY_S
-                if self._accumulator.given_up != given_up:
-                    given_up = self._accumulator.given_up
+                if self._accumulator.failed_batches != given_up:
+                    given_up = self._accumulator.failed_batches
                     for batch, _, cause in acks.failures():
                         raise DeliveryError(topic, batch.partition, left(), cause)
         except BaseException as error:
@@ -207,7 +213,7 @@ class RecordAppender:
             if place is not None:
                 place.leave()
 
-    def _at_hand(self, topic: str) -> TopicAppender | None:
+    def _ready_appender(self, topic: str) -> TopicAppender | None:
         """The way to a topic, if nothing has to be waited for and nobody waits.
 
         Raises ConfigurationError once the producer is closed, and in another event loop.
@@ -219,23 +225,25 @@ class RecordAppender:
         if self._view.home.loop is not asyncio.get_running_loop():
             self._view.home.check()
         if (
-            topic in self.lines.by_topic
+            topic in self.append_queues.by_topic
             or self._accumulator.buffered > self._buffer_bytes
             or not self._view.is_fresh(topic)
         ):
             return None
-        return self._way_in(topic)
+        return self._appender_of(topic)
 
-    def _way_in(self, topic: str) -> TopicAppender:
+    def _appender_of(self, topic: str) -> TopicAppender:
         self._accumulator.takes_headers = self._view.message_magic >= MAGIC_OF_BATCHES
         info = self._view.cluster.topics[topic]
-        known = self._ways_in.get(topic)
+        known = self._appenders.get(topic)
         if known is None or known.info is not info:
-            known = TopicAppender(info, chooser(info, self._accumulator.turns))
-            self._ways_in[topic] = known
+            known = TopicAppender(info, chooser(info, self._accumulator.ordinals))
+            self._appenders[topic] = known
         return known
 
-    async def _admitted(self, place: AppendTicket, partition: int | None = None) -> TopicAppender:
+    async def _wait_until_ready(
+        self, place: AppendTicket, partition: int | None = None
+    ) -> TopicAppender:
         """The way to a topic, once it is known and there is room, and the calls before have given.
 
         Raises RequestTimeoutError after `delivery_timeout_ms`.
@@ -251,20 +259,20 @@ class RecordAppender:
             if isinstance(partition, int) and partition not in info.partitions:
                 # Partitions may have been added.
                 await view.retrying(lambda: view.refresh([topic]), begun=begun)
-            await self._until_room(place, begun)
+            await self._wait_for_memory(place, begun)
         # What came in the meantime is as good, and a topic that is gone is told by its batch.
         view.cluster.topics.setdefault(topic, info)
-        return self._way_in(topic)
+        return self._appender_of(topic)
 
-    async def _until_room(self, place: AppendTicket, begun: float) -> None:
+    async def _wait_for_memory(self, place: AppendTicket, begun: float) -> None:
         limit_ms = self._view.settings.delivery_timeout_ms
         left = begun + limit_ms / 1000 - self._view.clock.monotonic()
         had_turn = False
         try:
             async with self._view.clock.timeout(max(0.0, left)):
-                await place.turn()
+                await place.ordinal()
                 had_turn = True
-                await self._until_below(self._buffer_bytes)
+                await self._wait_until_below(self._buffer_bytes)
         except TimeoutError:
             why = (
                 f"there was no room for it within {limit_ms} ms (delivery_timeout_ms, buffer_bytes)"
@@ -274,30 +282,37 @@ class RecordAppender:
             )
             raise RequestTimeoutError(why) from None
 
-    async def _half_empty(self, place: AppendTicket) -> None:
+    async def _wait_until_half_empty(self, place: AppendTicket) -> None:
         with place:
-            await self._until_below(self._buffer_bytes // 2)
+            await self._wait_until_below(self._buffer_bytes // 2)
 
-    async def _give_way(self, place: AppendTicket) -> None:
+    async def _yield_to_loop(self, place: AppendTicket) -> None:
         with place:
             await self._view.clock.sleep(0)
 
-    async def _until_below(self, size: int) -> None:
+    async def _wait_until_below(self, size: int) -> None:
         """Wait until no more than `size` bytes are buffered; nothing lingers meanwhile."""
         if self._accumulator.buffered > size:
-            self.hurry()
+            self.stop_lingering()
         while self._accumulator.buffered > size:
-            self._sender.settled.clear()
-            await self._sender.settled.wait()
+            self._sender.completed.clear()
+            await self._sender.completed.wait()
 
-    async def _put_later(self, place: AppendTicket, record: ProducerRecord) -> tuple[Batch, int]:
-        """Put a record once it is the call's turn. Raises EncodeError, and what `_admitted` does"""
-        found = self._put(await self._admitted(place, record.partition), record)
+    async def _append_when_first(
+        self, place: AppendTicket, record: ProducerRecord
+    ) -> tuple[Batch, int]:
+        """Appends a record when it is the call's turn.
+
+        Raises EncodeError, and what `_wait_until_ready` raises.
+        """
+        found = self._append_now(await self._wait_until_ready(place, record.partition), record)
         if found is None:
             raise EncodeError(f"topic {place.topic!r} has no partition {record.partition!r}")
         return found
 
-    def _put(self, way_in: TopicAppender, record: ProducerRecord) -> tuple[Batch, int] | None:
+    def _append_now(
+        self, way_in: TopicAppender, record: ProducerRecord
+    ) -> tuple[Batch, int] | None:
         """Put a record into the open batch of its partition; returns the batch and the position.
 
         None where the topic has no such partition, as far as it is known. What could not be
@@ -326,7 +341,7 @@ class RecordAppender:
 async def _or_given_back(
     waiting: Awaitable[T], topic: str, left: Callable[[], list[ProducerRecord]]
 ) -> T:
-    """What `waiting` returns. Raises DeliveryError with the records that are left when it fails."""
+    """What `pending` returns. Raises DeliveryError with the records that are left when it fails."""
     try:
         return await waiting
     except EncodeError:

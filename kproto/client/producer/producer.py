@@ -90,7 +90,7 @@ class Producer:
         self._sender = Sender(
             view, self._accumulator, compression=compression, optional_identity=is_optional
         )
-        self._giving = RecordAppender(
+        self._appender = RecordAppender(
             view, self._accumulator, self._sender, buffer_bytes=buffer_bytes
         )
 
@@ -124,7 +124,7 @@ class Producer:
         """
         _check_time_out(timeout_ms)
         self._view.home.check()
-        self._giving.is_closed = True
+        self._appender.is_closed = True
         limit_ms = self._view.settings.delivery_timeout_ms
         if timeout_ms is not None:
             limit_ms = min(limit_ms, timeout_ms)
@@ -132,15 +132,15 @@ class Producer:
         begun = clock.monotonic()
         try:
             # What has not come about by then is told to whoever sent it.
-            await self._within(limit_ms, self._given())
-            self._giving.lines.close()
+            await self._within_timeout(limit_ms, self._calls_done())
+            self._appender.append_queues.close()
             if timeout_ms is not None:
                 timeout_ms = max(0, timeout_ms - round((clock.monotonic() - begun) * 1000))
-            await self._within(timeout_ms, self._settled())
+            await self._within_timeout(timeout_ms, self._batches_completed())
         finally:
-            self._giving.lines.close()
+            self._appender.append_queues.close()
             await self._sender.close()
-        self._raise_unseen()
+        self._raise_unretrieved()
 
     async def flush(self, *, timeout_ms: int | None = None) -> None:
         """Wait until every record of the calls made so far is acknowledged or has failed.
@@ -152,16 +152,16 @@ class Producer:
         """
         _check_time_out(timeout_ms)
         self._view.home.check()
-        if not await self._within(timeout_ms, self._given_and_settled()):
-            waiting = len(self._giving.lines.places())
+        if not await self._within_timeout(timeout_ms, self._calls_done_and_batches_completed()):
+            waiting = len(self._appender.append_queues.tickets())
             calls = f", and {waiting} calls have more to give" if waiting else ""
             raise RequestTimeoutError(
-                f"{self._accumulator.unsettled_records} records were not acknowledged{calls} "
+                f"{self._accumulator.incomplete_records} records were not acknowledged{calls} "
                 f"within {timeout_ms} ms"
             )
-        self._raise_unseen()
+        self._raise_unretrieved()
 
-    async def _within(self, timeout_ms: int | None, waiting: Awaitable[None]) -> bool:
+    async def _within_timeout(self, timeout_ms: int | None, waiting: Awaitable[None]) -> bool:
         """Wait, for no longer than that; True when what is waited for has come about."""
         if timeout_ms is None:
             await waiting
@@ -173,25 +173,25 @@ class Producer:
             return False
         return True
 
-    async def _given_and_settled(self) -> None:
-        await self._given()
-        await self._settled()
+    async def _calls_done_and_batches_completed(self) -> None:
+        await self._calls_done()
+        await self._batches_completed()
 
-    async def _given(self) -> None:
+    async def _calls_done(self) -> None:
         """Wait until those who wait now have given their records, or have failed to."""
-        places = self._giving.lines.places()
+        places = self._appender.append_queues.tickets()
         if places:
-            self._giving.hurry()
+            self._appender.stop_lingering()
             await asyncio.wait([place.left() for place in places])
 
-    async def _settled(self) -> None:
+    async def _batches_completed(self) -> None:
         """Wait for the outcome of all that was given."""
-        if self._accumulator.unsettled:
-            self._giving.hurry()
-            await asyncio.wait(set(self._accumulator.unsettled))
+        if self._accumulator.incomplete:
+            self._appender.stop_lingering()
+            await asyncio.wait(set(self._accumulator.incomplete))
 
-    def _raise_unseen(self) -> None:
-        failed = self._accumulator.unseen_failures()
+    def _raise_unretrieved(self) -> None:
+        failed = self._accumulator.unretrieved_failures()
         if failed:
             first = failed[0]
             records = [record for failure in failed for record in failure.records]
@@ -218,14 +218,16 @@ class Producer:
         not have; ConfigurationError when it is called once the producer is closed.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
-        batch, position = await self._giving.give(topic, record, is_single=True)
+        batch, position = await self._appender.append(topic, record, is_single=True)
         if not batch.future.done():
             waiter = asyncio.get_running_loop().create_future()
             batch.waiters.append(waiter)
             await waiter
         cause = batch.future.result() and batch.failure(position)
         if cause is not None:
-            raise DeliveryError(topic, batch.partition, [batch.given(position)], cause) from cause
+            raise DeliveryError(
+                topic, batch.partition, [batch.record_at(position)], cause
+            ) from cause
         return batch.ack(position)
 
     async def enqueue(
@@ -244,7 +246,7 @@ class Producer:
         what `send` raises, but for DeliveryError.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
-        batch, position = await self._giving.give(topic, record)
+        batch, position = await self._appender.append(topic, record)
         delivery = Delivery(batch, position)
         batch.deliveries.append(delivery)
         return delivery
@@ -320,7 +322,7 @@ class Producer:
             raise EncodeError("values is one record: give a list of them, or use send")
         acks = Acks()
         try:
-            await self._giving.give_many(topic, values, acks)
+            await self._appender.append_many(topic, values, acks)
         except Exception as error:
             left = error.records if isinstance(error, DeliveryError) else []
             failure = await self._outcome(topic, acks, left)
@@ -349,7 +351,7 @@ class Producer:
             raise EncodeError("a batch wants one record at least")
         timestamp = self._now_ms() if records.timestamp is None else records.timestamp
         content = GrowingBatch.of_encoded(records.data, records.count, checked_timestamp(timestamp))
-        batch = await self._giving.give_encoded(topic, partition, content)
+        batch = await self._appender.append_encoded(topic, partition, content)
         delivery = BatchDelivery(batch)
         batch.deliveries.append(delivery)
         return delivery

@@ -48,7 +48,7 @@ class Side:
         self.looks = 0
         parts = {at: PartitionInfo(at, 0, 0, (0,), (0,)) for at in range(partitions)}
         info = TopicInfo("t", ZERO_UUID, parts)
-        self.way_in = TopicAppender(info, chooser(info, self.accumulator.turns))
+        self.way_in = TopicAppender(info, chooser(info, self.accumulator.ordinals))
         self.acks = Acks()
 
     def monotonic(self) -> float:
@@ -78,7 +78,7 @@ class Side:
     def contents(self) -> dict[int, list[tuple[int, bytes]]]:
         """The batches of each partition: how many records, and their bytes."""
         return {
-            partition: [(batch.count, batch.content.build()) for batch in queue.waiting]
+            partition: [(batch.count, batch.content.build()) for batch in queue.pending]
             for (_, partition), queue in self.accumulator.queues.items()
         }
 
@@ -110,14 +110,14 @@ def test_as_the_careful_way(values: list[Any], partitions: int) -> None:
             careful.add(each)
         assert fast.contents() == careful.contents()
         assert fast.accumulator.buffered == careful.accumulator.buffered
-        assert fast.accumulator.turns == careful.accumulator.turns
+        assert fast.accumulator.ordinals == careful.accumulator.ordinals
         for side in (fast, careful):
             for queue in side.accumulator.queues.values():
-                for number, batch in enumerate(queue.waiting):
+                for number, batch in enumerate(queue.pending):
                     batch.base_offset = number * 100
         assert list(fast.acks) == list(careful.acks)
-        assert [batch.given(at) for batch, at in stands(fast)] == [
-            batch.given(at) for batch, at in stands(careful)
+        assert [batch.record_at(at) for batch, at in stands(fast)] == [
+            batch.record_at(at) for batch, at in stands(careful)
         ]
     finally:
         loop.close()
@@ -128,7 +128,7 @@ def stands(side: Side) -> list[tuple[Any, int]]:
     found = []
     for ack in side.acks:
         queue = side.accumulator.queues["t", ack.partition]
-        found.append((queue.waiting[ack.offset // 100], ack.offset % 100))
+        found.append((queue.pending[ack.offset // 100], ack.offset % 100))
     return found
 
 
@@ -170,7 +170,7 @@ def test_what_is_unusual_is_handed_back(loop: asyncio.AbstractEventLoop, unusual
     assert side.take(left) is unusual
     assert len(side.acks) == 3
     assert side.take(left) is AppendOutcome.END
-    (batch,) = side.accumulator.queues["t", 0].waiting
+    (batch,) = side.accumulator.queues["t", 0].pending
     assert [record.value for record in batch.content.records()] == [b"first", b"1", b"2", b"3"]
     assert side.accumulator.buffered == batch.content.size_in_bytes
 
@@ -195,8 +195,8 @@ def test_what_does_not_fit_is_handed_back(loop: asyncio.AbstractEventLoop) -> No
 def test_a_batch_that_was_sent_takes_no_more(loop: asyncio.AbstractEventLoop) -> None:
     side = Side(loop)
     side.add(b"first")
-    batch = side.accumulator.queues["t", 0].waiting[0]
-    batch.turn = 0  # it came back
+    batch = side.accumulator.queues["t", 0].pending[0]
+    batch.ordinal = 0  # it came back
     assert side.take([b"second"]) == b"second"
 
 
@@ -212,7 +212,7 @@ def test_what_an_iterator_raises_comes_through_and_what_it_gave_stands(
     side.add(b"first")
     with pytest.raises(OSError, match="gone"):
         side.take(broken(), every=32)
-    (batch,) = side.accumulator.queues["t", 0].waiting
+    (batch,) = side.accumulator.queues["t", 0].pending
     assert [record.value for record in batch.content.records()] == [b"first", b"1", b"2"]
     assert len(side.acks) == 3
     assert side.accumulator.buffered == batch.content.size_in_bytes
@@ -266,13 +266,13 @@ def test_an_iterator_may_give_records_itself(loop: asyncio.AbstractEventLoop) ->
             if at % 2:
                 accumulator.add("t", 0, None, b"of another", (), NOW_MS)
             if at == 3:
-                accumulator.queues["t", 0].waiting[-1].turn = 0  # it was sent
+                accumulator.queues["t", 0].pending[-1].ordinal = 0  # it was sent
             yield b"%d" % at
 
     left = giving()
     while (met := side.take(left)) is not AppendOutcome.END:
         side.add(met)
-    batches = list(accumulator.queues["t", 0].waiting)
+    batches = list(accumulator.queues["t", 0].pending)
     values = [record.value for batch in batches for record in batch.content.records()]
     for number, batch in enumerate(batches):
         batch.base_offset = sum(each.count for each in batches[:number])
