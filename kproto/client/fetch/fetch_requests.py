@@ -42,6 +42,7 @@ class FetchedPartition(NamedTuple):
 
     `aborted` are the first offset and the producer id of each aborted transaction in them, where
     committed records alone were asked for; `kproto.stored.aborted` tells what that hides.
+    `topic_id` is the id by which the fetch named the topic, all zeros for a fetch by name.
     """
 
     records: bytes
@@ -49,6 +50,7 @@ class FetchedPartition(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     aborted: tuple[tuple[int, int], ...] = ()
+    topic_id: Uuid = ZERO_UUID
 
 
 #: What mends an error of a fetch where Kafka's table of all errors says otherwise: bytes that are

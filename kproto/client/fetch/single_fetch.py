@@ -12,6 +12,7 @@ from ...messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequ
 from ...messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from ...protocol.error_codes import error_of_code, raise_for_code
 from ...wire.errors import KprotoError, ProtocolError
+from ...wire.uuid import ZERO_UUID
 from ..core.retry import Remedy
 from ..metadata.cluster import TopicInfo, TopicPartition
 from ..metadata.cluster_view import ClusterView
@@ -138,4 +139,5 @@ async def fetch_partition(
         data.last_stable_offset,
         data.log_start_offset,
         tuple(aborted_transactions(data)),
+        next((each.topic_id for each in answer.responses), ZERO_UUID),
     )

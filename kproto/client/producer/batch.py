@@ -43,8 +43,8 @@ class Batch:
     need not wait for more records) are in seconds of the client's clock. `data` is the batch as it
     is sent: the same bytes in every attempt, with `identity` and `sequence` in them as long as it
     `has_sequence`, because the broker may know it by them. `ordinal` counts the batches of a
-    partition in the order of their first send; -1 before it. One that was too large for the broker has `parts`, which
-    travel in its place.
+    partition in the order of their first send; -1 before it. A batch that was
+    too large for the broker has `parts`, which are sent in its place.
     """
 
     __slots__ = (

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Collection, Iterable
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
-from ...records import GrowingBatch, codec_for_name
+from ...records import GrowingBatch
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, EncodeError, RequestTimeoutError
 from ..metadata.cluster_view import ClusterView
@@ -22,7 +22,6 @@ from .batch import Ack, BatchDelivery, Delivery
 from .errors import DeliveryError
 from .old_brokers import check_old_brokers
 from .record_validation import (
-    CompressionName,
     EncodedRecords,
     Headers,
     ProducerRecord,
@@ -31,56 +30,47 @@ from .record_validation import (
     record_of_event,
 )
 from .sender import Sender
+from .settings import REMEMBERED_BATCHES, ProducerSettings
 
 __all__ = ["Producer"]
-
-#: Batches that a broker remembers of a producer, so that it knows one that is sent again (KIP-98).
-REMEMBERED_BATCHES: Final = 5
 
 
 class Producer:
     """Sends records and waits for their acknowledgement by all in-sync replicas.
 
-    Made by `Client.producer`, which says what its settings do. Raises ConfigurationError for a
-    setting that cannot work, MissingCodecError for a compression that needs a package.
+    Made by `Client.producer`; `settings` are its settings. Raises ConfigurationError for a setting
+    that its client or its brokers rule out.
     """
 
     def __init__(
         self,
         view: ClusterView,
-        *,
-        compression: CompressionName,
-        batch_bytes: int,
-        buffer_bytes: int,
-        linger_ms: int,
-        max_in_flight: int,
-        idempotent: bool | None,
+        settings: ProducerSettings,
     ) -> None:
-        check_whole_number("batch_bytes", batch_bytes, 1)
-        check_whole_number("buffer_bytes", buffer_bytes, 1)
-        check_whole_number("linger_ms", linger_ms, 0)
-        check_whole_number("max_in_flight", max_in_flight, 1)
-        is_optional = idempotent is None
-        idempotent = check_old_brokers(view.settings.broker_version, compression, idempotent)
-        if idempotent and max_in_flight > REMEMBERED_BATCHES:
+        is_optional = settings.idempotent is None
+        idempotent = check_old_brokers(
+            view.settings.broker_version, settings.compression, settings.idempotent
+        )
+        if idempotent and settings.max_in_flight > REMEMBERED_BATCHES:
             raise ConfigurationError(
-                f"max_in_flight is {max_in_flight}; with idempotence it is {REMEMBERED_BATCHES} at "
-                "the most, as brokers remember no more batches of a producer"
+                f"max_in_flight is {settings.max_in_flight}; with idempotence it is "
+                f"{REMEMBERED_BATCHES} at the most, as brokers remember no more batches of a "
+                "producer"
             )
-        if linger_ms >= view.settings.delivery_timeout_ms:
+        if settings.linger_ms >= view.settings.delivery_timeout_ms:
             raise ConfigurationError(
-                f"linger_ms is {linger_ms}: records would be given up before they are sent; it "
-                f"must be below delivery_timeout_ms, which is {view.settings.delivery_timeout_ms}"
+                f"linger_ms is {settings.linger_ms}: records would be given up before they are "
+                "sent; it must be below delivery_timeout_ms, which is "
+                f"{view.settings.delivery_timeout_ms}"
             )
-        codec = codec_for_name(compression)
-        codec.compress(b"", codec.default_level)  # a missing package is told now, not by a send
+        self.settings = settings
         self._view = view
         self._now_ms = view.clock.now_ms
         self._accumulator = Accumulator(
             view.settings,
-            batch_bytes=batch_bytes,
-            linger_ms=linger_ms,
-            max_in_flight=max_in_flight,
+            batch_bytes=settings.batch_bytes,
+            linger_ms=settings.linger_ms,
+            max_in_flight=settings.max_in_flight,
             idempotent=idempotent,
             monotonic=view.clock.monotonic,
             new_future=lambda: asyncio.get_running_loop().create_future(),
@@ -88,10 +78,10 @@ class Producer:
         )
         view.observer.producer(self._accumulator)
         self._sender = Sender(
-            view, self._accumulator, compression=compression, optional_identity=is_optional
+            view, self._accumulator, compression=settings.compression, optional_identity=is_optional
         )
         self._appender = RecordAppender(
-            view, self._accumulator, self._sender, buffer_bytes=buffer_bytes
+            view, self._accumulator, self._sender, buffer_bytes=settings.buffer_bytes
         )
 
     async def __aenter__(self) -> Self:

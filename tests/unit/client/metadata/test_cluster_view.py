@@ -48,6 +48,7 @@ from kproto.messages.offset_commit_response import (
 )
 from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
+from tests.support.leaders import leader_of
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog
 
@@ -284,7 +285,7 @@ async def test_a_topic_and_a_leader_are_asked_for_again_when_the_broker_is_lost(
         assert len((await client.topic("t")).partitions) == 1
         client.cluster.forget(["t"])
         lost.append(HANG_UP)
-        assert await client.leader("t", 0) == 0
+        assert await leader_of(client, "t", 0) == 0
 
 
 async def test_topics_that_are_gone_are_forgotten_when_all_are_asked_for() -> None:

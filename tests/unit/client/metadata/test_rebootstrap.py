@@ -143,7 +143,7 @@ async def test_no_metadata_for_too_long(caplog: pytest.LogCaptureFixture) -> Non
     async with ScriptedBroker() as vip, scripted_cluster(1) as old, scripted_cluster(1) as new:
         behind(vip, old)
         async with Client(vip.bootstrap, settings, clock=clock) as client:
-            kept = await client.connection(0, owner=caplog)
+            kept = await client._view.connection(0, owner=caplog)
             await vip.stop()
             old.answer(MetadataRequest, lambda asked: HANG_UP)
             for waited in (0, 299_999):

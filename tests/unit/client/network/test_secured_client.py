@@ -20,6 +20,7 @@ from kproto.wire.errors import (
     BrokerConnectionError,
     ConfigurationError,
 )
+from tests.support.leaders import leader_of
 from tests.unit.client.network.secured import (
     GOOD,
     MECHANISMS,
@@ -64,7 +65,7 @@ WAYS: dict[str, Callable[[Client], Awaitable[object]]] = {
     "enqueue": enqueue,
     "consume": consume,
     "topic": lambda client: client.topic("t"),
-    "leader": lambda client: client.leader("t", 0),
+    "leader": lambda client: leader_of(client, "t", 0),
     "create": lambda client: client.create_topics("u"),
     "delete": lambda client: client.delete_topics("u"),
     "offsets": lambda client: client.list_offsets({("t", 0): "latest"}),
