@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..messages.base import Request, Response
@@ -25,23 +24,32 @@ from .admin.topics import (
     raise_for_created,
     raise_for_deleted,
 )
-from .cluster.metadata import Cluster, TopicInfo, TopicPartition
-from .cluster.requests import BrokerAnswer
-from .cluster.view import ClusterView
-from .connections.broker_connection import BrokerConnection
 from .consumer.consumer import Consumer, Start
-from .consumer.fetch import fetch_partition
-from .consumer.fetch_requests import FETCH_BYTES, FetchedPartition
 from .consumer.group_consumer import GroupConsumer
-from .consumer.offsets import OffsetWanted, list_offsets
-from .consumer.ownership import Callback, Callbacks
-from .consumer.topics import GroupStart
+from .consumer.rebalance_listener import Callback, Callbacks
+from .fetch.fetch_requests import FETCH_BYTES, FetchedPartition
+from .fetch.list_offsets import OffsetWanted, list_offsets
+from .fetch.single_fetch import fetch_partition
+from .fetch.start_options import GroupStart
 from .groups.assignor import Assignor
-from .groups.choosing import GroupMember
+from .groups.protocol_selection import GroupMember
 from .groups.settings import DEFAULT_ASSIGNORS, GroupSettings
 from .groups.subscription import TopicPattern
-from .producer.producer import REMEMBERED_BATCHES, Producer
-from .producer.producer_record import CompressionName
+from .kafka_names import (
+    GROUP_CONSUMER_NAMES,
+    PRODUCER_NAMES,
+    ConsumerNames,
+    GroupConsumerNames,
+    ProducerNames,
+    with_short_names,
+)
+from .metadata.cluster import Cluster, TopicInfo, TopicPartition
+from .metadata.cluster_view import ClusterView
+from .metadata.request_router import BrokerAnswer
+from .network.connection import BrokerConnection
+from .producer.producer import Producer
+from .producer.record_validation import CompressionName
+from .producer.settings import ProducerSettings
 from .settings import ClientSettings, parse_bootstrap
 
 if TYPE_CHECKING:
@@ -51,6 +59,17 @@ __all__ = ["Client"]
 
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
+
+#: The group of consumers that name none, not even None: that of the properties, if they have one.
+_FROM_PROPERTIES: Final[Any] = object()
+
+#: What consumers begin with, unless an argument or a property says otherwise.
+_CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
+    "start": "earliest",
+    "max_bytes": FETCH_BYTES,
+    "max_wait_ms": 500,
+    "read_committed": False,
+}
 
 
 class Client:
@@ -82,6 +101,10 @@ class Client:
         given = {name: value for name, value in named.items() if value is not None}
         self.settings = replace(settings or ClientSettings(), **given)
         self._view = ClusterView(parse_bootstrap(bootstrap), self.settings, clock)
+        # What properties say of producers and consumers; an argument of a call counts first.
+        self._producer_defaults: Mapping[str, Any] = {}
+        self._consumer_defaults: Mapping[str, Any] = {}
+        self._group_defaults: Mapping[str, Any] = {}
 
     @classmethod
     def from_properties(
@@ -97,20 +120,13 @@ class Client:
         `group`, or None. Raises ConfigurationError, which names the property and no secret.
         """
         # With its table, which few clients need.
-        from .properties import client_arguments, consumer_of
+        from .properties import client_arguments
 
         arguments = client_arguments(source, overrides)
         client = cls(arguments.bootstrap, arguments.settings, clock=clock)
-        # In place of the methods, whose own defaults stay visible to editors and checkers: what a
-        # caller gives still wins, and what the file says comes before those.
-        if arguments.producer:
-            client.producer = partial(  # type: ignore[method-assign]  # see above
-                client.producer, **arguments.producer
-            )
-        if arguments.consumer or arguments.group:
-            client.consumer = consumer_of(  # type: ignore[method-assign, assignment]  # see above
-                client.consumer, arguments
-            )
+        client._producer_defaults = arguments.producer
+        client._consumer_defaults = arguments.consumer
+        client._group_defaults = arguments.group
         return client
 
     async def __aenter__(self) -> Self:
@@ -187,19 +203,12 @@ class Client:
         """
         return await self._view.request_by_broker(request, version=version, timeout_ms=timeout_ms)
 
-    async def connection(
-        self, broker: int | None = None, *, owner: object = None
-    ) -> BrokerConnection:
-        """The connection to the broker of that node id, or to any broker.
+    async def connection(self, broker: int | None = None) -> BrokerConnection:
+        """Returns the connection to the broker of that node id, or to any broker.
 
-        With `owner` one to that broker that nobody else uses, for requests that make the broker
-        wait; `release` closes it. Raises ConfigurationError when the cluster has no such broker.
+        Raises ConfigurationError when the cluster has no such broker.
         """
-        return await self._view.connection(broker, owner=owner)
-
-    async def release(self, owner: object) -> None:
-        """Close the connections that `owner` has for himself."""
-        await self._view.release(owner)
+        return await self._view.connection(broker)
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
         """Ask for metadata of `topics`, or of all; returns them with their error codes.
@@ -216,17 +225,6 @@ class Client:
         `delivery_timeout_ms`.
         """
         return await self._view.retrying(lambda: self._view.topic(name), responses=False)
-
-    async def leader(self, topic: str, partition: int) -> int:
-        """The node that leads a partition.
-
-        Raises BrokerResponseError when the topic does not have the partition, or when nobody
-        leads it until `topic_timeout_ms` is over. Lost connections are waited out for
-        `delivery_timeout_ms`.
-        """
-        return await self._view.retrying(
-            lambda: self._view.leader(topic, partition), responses=False
-        )
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
         """Run `operation` again after errors that time mends, up to `delivery_timeout_ms`.
@@ -305,32 +303,31 @@ class Client:
     def producer(
         self,
         *,
-        compression: CompressionName = "none",
-        batch_bytes: int = 1_000_000,
-        buffer_bytes: int = 33_554_432,
-        linger_ms: int = 0,
-        max_in_flight: int = REMEMBERED_BATCHES,
+        compression: CompressionName | None = None,
+        batch_bytes: int | None = None,
+        buffer_bytes: int | None = None,
+        linger_ms: int | None = None,
+        max_in_flight: int | None = None,
         idempotent: bool | None = None,
+        **kafka_names: Unpack[ProducerNames],
     ) -> Producer:
-        """A producer, to be used with `async with`; see `kproto.client.producer`.
+        """Makes a producer, to be used with `async with`; see `Producer`.
 
-        `batch_bytes` bounds a batch before compression: brokers refuse one over 1,048,588 bytes
-        by default; a larger record travels alone. `buffer_bytes` bounds what waits here: calls
-        that would add to more take their time. A batch that is not full waits `linger_ms` for
-        more records, and for those of its partition that are under way. `max_in_flight` bounds
-        the requests under way at one broker: at most 5 with idempotence, as brokers remember no
-        more batches of a producer; without it, a partition has one at a time. `idempotent` is True
-        by default, but for brokers before Kafka 0.11, which give no producer ids.
+        The arguments are those of `kproto.client.producer.settings.ProducerSettings`, which has
+        their defaults; those left out are as the properties of `from_properties` say. Kafka's names
+        are taken too: `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
+        `max_in_flight_requests_per_connection`. Raises ConfigurationError.
         """
-        return Producer(
-            self._view,
-            compression=compression,
-            batch_bytes=batch_bytes,
-            buffer_bytes=buffer_bytes,
-            linger_ms=linger_ms,
-            max_in_flight=max_in_flight,
-            idempotent=idempotent,
-        )
+        given = {
+            "compression": compression,
+            "batch_bytes": batch_bytes,
+            "buffer_bytes": buffer_bytes,
+            "linger_ms": linger_ms,
+            "max_in_flight": max_in_flight,
+            "idempotent": idempotent,
+        }
+        named = with_short_names("Client.producer", given, kafka_names, PRODUCER_NAMES)
+        return Producer(self._view, ProducerSettings(**{**self._producer_defaults, **named}))
 
     @overload
     def consumer(
@@ -343,6 +340,7 @@ class Client:
         max_bytes: int = FETCH_BYTES,
         max_wait_ms: int = 500,
         read_committed: bool = False,
+        **kafka_names: Unpack[ConsumerNames],
     ) -> Consumer: ...
 
     @overload
@@ -369,18 +367,19 @@ class Client:
         on_assigned: Callback | None = None,
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
+        **kafka_names: Unpack[GroupConsumerNames],
     ) -> GroupConsumer: ...
 
     def consumer(
         self,
         topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         *,
-        group: str | None = None,
-        start: Start | GroupStart = "earliest",
+        group: str | None = _FROM_PROPERTIES,
+        start: Start | GroupStart | None = None,
         stop_at_end: bool = False,
-        max_bytes: int = FETCH_BYTES,
-        max_wait_ms: int = 500,
-        read_committed: bool = False,
+        max_bytes: int | None = None,
+        max_wait_ms: int | None = None,
+        read_committed: bool | None = None,
         instance_id: str | None = None,
         auto_commit: bool | None = None,
         auto_commit_interval_ms: int | None = None,
@@ -395,6 +394,7 @@ class Client:
         on_assigned: Callback | None = None,
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
+        **kafka_names: Any,
     ) -> Consumer | GroupConsumer:
         """A consumer of whole topics, or of single partitions; to be used with `async for`.
 
@@ -409,7 +409,14 @@ class Client:
         is that of `kproto.client.groups.settings.GroupSettings`, times in ms. See `Consumer` and
         `GroupConsumer`. Raises ConfigurationError.
         """
-        settings: dict[str, Any] = {
+        callbacks = Callbacks(on_assigned, on_revoked, on_lost)
+        reading = {
+            "start": start,
+            "max_bytes": max_bytes,
+            "max_wait_ms": max_wait_ms,
+            "read_committed": read_committed,
+        }
+        membership = {
             "instance_id": instance_id,
             "auto_commit": auto_commit,
             "auto_commit_interval_ms": auto_commit_interval_ms,
@@ -422,34 +429,38 @@ class Client:
             "leave": leave,
             "leave_timeout_ms": leave_timeout_ms,
         }
-        callbacks = Callbacks(on_assigned, on_revoked, on_lost)
-        given = {name: each for name, each in settings.items() if each is not None}
+        given: dict[str, Any] = with_short_names(
+            "Client.consumer", {**reading, **membership}, kafka_names, GROUP_CONSUMER_NAMES
+        )
+        if group is _FROM_PROPERTIES:
+            group = self._group_defaults.get("group")
+        of_group = {name: each for name, each in self._group_defaults.items() if name != "group"}
+        options = {**_CONSUMER_DEFAULTS, **self._consumer_defaults}
+        if group is not None:
+            options |= {name: of_group.pop(name) for name in reading if name in of_group}
+        options |= {name: value for name, value in given.items() if name in reading}
+        given = {name: value for name, value in given.items() if name in membership}
         if group is None:
             for name in [*given, *(name for name in callbacks._fields if getattr(callbacks, name))]:
                 raise ConfigurationError(f"{name} is for a consumer of a group: give its name, too")
             return Consumer(
                 self._view,
                 topics,  # type: ignore[arg-type]  # it refuses a pattern
-                start=start,  # type: ignore[arg-type]  # it refuses the others
                 stop_at_end=stop_at_end,
-                max_bytes=max_bytes,
-                max_wait_ms=max_wait_ms,
-                read_committed=read_committed,
+                **options,
             )
         if stop_at_end:
             raise ConfigurationError(
                 f"a consumer of a group ({group}) has no end: leave out stop_at_end, or give "
                 "group=None"
             )
+        given = {**of_group, **given}
         return GroupConsumer(
             self._view,
             topics,
             GroupSettings(group, **given, given=frozenset(given)),
             GroupMember,
-            start=start,  # type: ignore[arg-type]  # it refuses offsets
             callbacks=callbacks,
-            max_bytes=max_bytes,
-            max_wait_ms=max_wait_ms,
-            read_committed=read_committed,
             make_outlet=lambda: self.producer(),
+            **options,
         )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from ..schema.nearest import nearest
 from ..security.properties import PropertySource, from_properties
 from ..wire.errors import ConfigurationError
 from .settings import ClientSettings
 
-__all__ = ["ClientArguments", "client_arguments", "consumer_of"]
-
-T = TypeVar("T")
+__all__ = ["ClientArguments", "client_arguments"]
 
 _BOOTSTRAP: Final = "bootstrap"
 
@@ -50,13 +48,3 @@ def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> Cl
     return ClientArguments(
         bootstrap, ClientSettings(**settings), found.producer, found.consumer, found.group
     )
-
-
-def consumer_of(make: Callable[..., T], arguments: ClientArguments) -> Callable[..., T]:
-    """`Client.consumer`, which begins with what properties say; what is given counts first."""
-
-    def consumer(topics: Any, **given: Any) -> T:
-        member = arguments.group if given.get("group", arguments.group.get("group")) else {}
-        return make(topics, **{**arguments.consumer, **member, **given})
-
-    return consumer

@@ -10,18 +10,18 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from kproto.client.client import Client
-from kproto.client.cluster.metadata import TopicPartition
-from kproto.client.cluster.view import ClusterView
-from kproto.client.groups.choosing import GroupMember
-from kproto.client.groups.consumer_protocol.member import ConsumerMember
-from kproto.client.groups.member import Member
+from kproto.client.groups.classic.member import ClassicMember
+from kproto.client.groups.consumer.member import ConsumerMember
+from kproto.client.groups.protocol_selection import GroupMember
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
+from kproto.client.metadata.cluster import TopicPartition
+from kproto.client.metadata.cluster_view import ClusterView
 from kproto.wire.errors import KprotoError
 
 __all__ = ["Reading", "made", "made_as"]
 
-M = TypeVar("M", ConsumerMember, GroupMember, Member)
+M = TypeVar("M", ConsumerMember, GroupMember, ClassicMember)
 
 
 class Reading:
@@ -88,9 +88,9 @@ class Reading:
 
 def made(
     client: Client, settings: GroupSettings, wanted: str | Subscription
-) -> tuple[Member, Reading]:
+) -> tuple[ClassicMember, Reading]:
     """A member of a classic group that is not started yet, and who reads for it."""
-    return made_as(Member, client, settings, wanted)
+    return made_as(ClassicMember, client, settings, wanted)
 
 
 def made_as(

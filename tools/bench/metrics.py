@@ -20,7 +20,7 @@ from typing import Final
 
 from kproto import Client, NewTopic
 from kproto.broker import Broker
-from kproto.client.cluster import view
+from kproto.client.metadata import cluster_view as view
 from kproto.client.observing.observer import NullObserver, Observer
 from tools.bench.serving import served_by
 

@@ -197,7 +197,7 @@ class _Run:
         for _ in range(self._plan.kills):
             await asyncio.sleep(0.5 + chance.random())
             partition = chance.randrange(self._plan.partitions)
-            number = await self._watching.leader(TOPIC, partition)
+            number = (await self._watching.topic(TOPIC)).partitions[partition].leader
             node = self._cluster.node(number)
             await asyncio.to_thread(node.kill)
             async with self._kills_begun:

@@ -12,19 +12,20 @@ from types import TracebackType
 from typing import Any, Self
 
 from ...wire.errors import ConfigurationError
-from ..cluster.metadata import TopicPartition
-from ..cluster.view import ClusterView
-from .fetching import FetchOptions
-from .handing_out import HandingOut
-from .partitions import Partitions, ReadOptions
-from .reader import Reader
-from .topics import Start, checked_start, checked_topics
-from .under_way import UnderWay, see
+from ..core.tasks import retrieve_exception
+from ..fetch.fetch_buffer import FetchBuffer
+from ..fetch.fetcher import FetchOptions
+from ..fetch.in_flight_fetches import InFlightFetches
+from ..fetch.manual_partitions import ManualPartitions, ReadOptions
+from ..fetch.start_options import Start, checked_start, checked_topics
+from ..metadata.cluster import TopicPartition
+from ..metadata.cluster_view import ClusterView
+from .record_stream import RecordStream
 
 __all__ = ["Consumer", "Start"]
 
 
-class Consumer(Reader):
+class Consumer(RecordStream):
     """Yields the records of partitions; made by `Client.consumer`.
 
     `async for record in consumer` yields one record after the other, `async for fetched in
@@ -62,9 +63,9 @@ class Consumer(Reader):
         options = ReadOptions(start, stop_at_end, read_committed)
         self._beginning: asyncio.Task[None] | None = None
         owner = object()
-        under_way = UnderWay()
-        partitions = Partitions(view, checked_topics(topics), options, under_way, owner)
-        handing_out = HandingOut(view.observer.calls.on_records)
+        under_way = InFlightFetches()
+        partitions = ManualPartitions(view, checked_topics(topics), options, under_way, owner)
+        handing_out = FetchBuffer(view.observer.calls.on_records)
         super().__init__(view, fetch_options, partitions, under_way, handing_out, owner)
         self._given = partitions
 
@@ -100,7 +101,7 @@ class Consumer(Reader):
         while not (self._given.by_place or self._closed):
             if self._beginning is None:
                 self._beginning = asyncio.create_task(self._given.find())
-                self._beginning.add_done_callback(see)
+                self._beginning.add_done_callback(retrieve_exception)
             task = self._beginning
             if not task.done():
                 await asyncio.wait([task])

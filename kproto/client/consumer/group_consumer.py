@@ -18,32 +18,32 @@ from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 from ...wire.checks import check_whole_number
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ...wire.uuid import Uuid
-from ..cluster.metadata import TopicPartition, named
-from ..cluster.view import ClusterView
+from ..commits.commit_state import CommitState
+from ..commits.committer import Committer, Offsets
+from ..commits.errors import CommitFailedError
+from ..commits.requests import CommittedOffset, Identity, ToCommit
+from ..core.retry import LAST_ATTEMPT_S
+from ..fetch.assigned_partition import AssignedPartition
+from ..fetch.fetch_buffer import BatchIteration, RawBatchIteration, RecordIteration, ValueIteration
+from ..fetch.fetcher import FetchOptions
+from ..fetch.in_flight_fetches import InFlightFetches
+from ..fetch.in_flight_records import InFlightRecords
+from ..fetch.list_offsets import OffsetWanted, is_no_such, list_offsets, those_there
+from ..fetch.partition_state import NOT_FOUND
+from ..fetch.start_options import LAST_OFFSET, GroupStart, checked_group_start
+from ..fetch.start_positions import find_places
+from ..fetch.subscription_state import SubscriptionState
+from ..groups.effects import MemberIdentity
+from ..groups.ignored_settings import BY_HAND, unused
 from ..groups.settings import GroupSettings
-from ..groups.steps import MemberIdentity
 from ..groups.subscription import Subscription, TopicPattern
-from ..groups.unused import BY_HAND, unused
-from ..retry import LAST_ATTEMPT_S
-from .assigned import Assigned
-from .assigned_partition import AssignedPartition
-from .auto_commits import AutoCommits
-from .beginning import find_places
-from .committed import CommittedOffset, Identity, ToCommit
-from .committer import Committer, Offsets
-from .committing import Committing
-from .errors import CommitFailedError
-from .fetching import FetchOptions
-from .given_offsets import HandedOut, checked_place, commits_of
+from ..metadata.cluster import TopicPartition, named
+from ..metadata.cluster_view import ClusterView
+from .auto_commit import AutoCommits
 from .group_topics import wanted_by_a_group, with_topics
-from .handing_out import BatchIteration, RawBatchIteration, RecordIteration, ValueIteration
-from .in_hand import InHand
-from .offsets import OffsetWanted, is_no_such, list_offsets, those_there
-from .ownership import Callbacks, Ownership
-from .partition import NOT_FOUND
-from .running_reader import MakeOutlet, RunningReader
-from .topics import LAST_OFFSET, GroupStart, checked_group_start
-from .under_way import UnderWay
+from .processing_stream import MakeOutlet, ProcessingStream
+from .rebalance_listener import Callbacks, RebalanceListenerInvoker
+from .user_offsets import HandedOut, checked_place, commits_of
 
 __all__ = ["GroupConsumer", "MakeMember", "Member"]
 
@@ -82,10 +82,10 @@ class Member(Protocol):
 
 
 #: Makes the member of a group with these settings, and of this owner.
-MakeMember: TypeAlias = Callable[[ClusterView, GroupSettings, Ownership], Member]
+MakeMember: TypeAlias = Callable[[ClusterView, GroupSettings, RebalanceListenerInvoker], Member]
 
 
-class GroupConsumer(RunningReader):
+class GroupConsumer(ProcessingStream):
     """Yields the records that are this member's to read; made by `Client.consumer`.
 
     To be used with `async with`: iterations as those of `Consumer`, and without an end. A record is
@@ -132,15 +132,17 @@ class GroupConsumer(RunningReader):
         self._has_begun = False
         self._has_left = False
         owner = object()
-        under_way = UnderWay()
-        handing_out = InHand(view.observer.calls.on_records)
-        assigned = Assigned(view, settings.group_id, start, read_committed, under_way, handing_out)
+        under_way = InFlightFetches()
+        handing_out = InFlightRecords(view.observer.calls.on_records)
+        assigned = SubscriptionState(
+            view, settings.group_id, start, read_committed, under_way, handing_out
+        )
         super().__init__(view, fetch_options, assigned, under_way, handing_out, owner)
         assigned.is_shared = self._subscription is not None
         self._assigned = assigned
         self._in_hand = handing_out
-        self._committing = Committing(settings.auto_commit_interval_ms)
-        self._ownership = Ownership(
+        self._committing = CommitState(settings.auto_commit_interval_ms)
+        self._ownership = RebalanceListenerInvoker(
             view,
             assigned,
             handing_out,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ...wire.errors import ConfigurationError
-from ..cluster.metadata import TopicPartition
+from ..metadata.cluster import TopicPartition
 from .assignors.ranges import assign_ranges
 from .assignors.roundrobin import assign_in_turns
 from .assignors.sticky import assign_cooperatively, assign_stickily

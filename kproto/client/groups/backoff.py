@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from ..retry import backoff_ms
+from ..core.retry import backoff_ms
 from ..settings import ClientSettings
 
 __all__ = ["Backoff"]

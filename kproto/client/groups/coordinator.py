@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 
 from ...messages.base import Request, Response
 from ...messages.join_group_request import JoinGroupRequest
-from ..cluster.view import ClusterView
-from ..connections.broker_connection import BrokerConnection
+from ..metadata.cluster_view import ClusterView
+from ..network.connection import BrokerConnection
 from .settings import GroupSettings
 
 __all__ = ["Coordinator"]

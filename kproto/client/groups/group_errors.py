@@ -11,14 +11,14 @@ from enum import Enum
 from typing import Final
 
 from ...wire.errors import BrokerResponseError, KprotoError
-from ..retry import Remedy, remedy_of
+from ..core.retry import Remedy, remedy_of
 from .settings import GroupSettings
 from .subscription import Subscription
 
-__all__ = ["EVERYWHERE", "Asked", "Meaning", "explained", "meaning_in", "meaning_of"]
+__all__ = ["EVERYWHERE", "GroupRequest", "Meaning", "explained", "meaning_in", "meaning_of"]
 
 
-class Asked(Enum):
+class GroupRequest(Enum):
     """What a member asks for."""
 
     COORDINATOR = "finding the coordinator"
@@ -64,10 +64,10 @@ _IN_GENERATION: Final = {
     "REBALANCE_IN_PROGRESS": Meaning.REBALANCE,
 }
 
-_TABLE: Final[dict[Asked, dict[str, Meaning]]] = {
-    Asked.COORDINATOR: {},
-    Asked.TOPICS: {},
-    Asked.JOIN: {
+_TABLE: Final[dict[GroupRequest, dict[str, Meaning]]] = {
+    GroupRequest.COORDINATOR: {},
+    GroupRequest.TOPICS: {},
+    GroupRequest.JOIN: {
         "MEMBER_ID_REQUIRED": Meaning.TAKE_ID,  # KIP-394
         "UNKNOWN_MEMBER_ID": Meaning.ID_OVER,
         "ILLEGAL_GENERATION": Meaning.GENERATION_OVER,
@@ -76,11 +76,11 @@ _TABLE: Final[dict[Asked, dict[str, Meaning]]] = {
         "INCONSISTENT_GROUP_PROTOCOL": Meaning.FAIL,
         "INVALID_SESSION_TIMEOUT": Meaning.FAIL,
     },
-    Asked.SYNC: _IN_GENERATION  # REBALANCE_IN_PROGRESS: KIP-568
+    GroupRequest.SYNC: _IN_GENERATION  # REBALANCE_IN_PROGRESS: KIP-568
     | {"INCONSISTENT_GROUP_PROTOCOL": Meaning.FAIL},  # KIP-559
-    Asked.HEARTBEAT: _IN_GENERATION,
-    Asked.COMMIT: _IN_GENERATION,
-    Asked.LEAVE: {},
+    GroupRequest.HEARTBEAT: _IN_GENERATION,
+    GroupRequest.COMMIT: _IN_GENERATION,
+    GroupRequest.LEAVE: {},
 }
 
 #: What an error means to who set the member up: the names in braces
@@ -111,7 +111,7 @@ _WORDS: Final[dict[str, str]] = {
 }
 
 
-def meaning_of(asked: Asked, error: KprotoError) -> Meaning:
+def meaning_of(asked: GroupRequest, error: KprotoError) -> Meaning:
     """What an error means for the member of a classic group that asked."""
     return meaning_in(EVERYWHERE | _TABLE[asked], error)
 

@@ -18,7 +18,7 @@ from ...messages.consumer_protocol_assignment import TopicPartition as Assigned
 from ...messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from ...messages.consumer_protocol_subscription import TopicPartition as Owned
 from ...wire.errors import DecodeError
-from ..cluster.metadata import TopicPartition
+from ..metadata.cluster import TopicPartition
 from .assignors.subscriptions import NO_GENERATION, Subscription, java_sorted
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..retry import TICK_S
+from ..core.retry import TICK_S
 from .assignors.subscriptions import NO_GENERATION
 from .settings import GroupSettings
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from .assignor import ASSIGNORS, Assignor, assignors_called, cooperate
-from .unused import IN_CONSUMER, unused
+from .ignored_settings import IN_CONSUMER, unused
 
 __all__ = ["BEATS_IN_TIME", "DEFAULT_ASSIGNORS", "GroupSettings"]
 

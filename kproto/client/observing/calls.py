@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from ...records import Record
 from ...wire.errors import KprotoError
-from ..outgoing import ProducerRecord
+from ..producer_record import ProducerRecord
 from .hooks import AckEvent, Hooks, overridden
 
 __all__ = ["HookCalls", "SettledBatch"]
@@ -32,7 +32,7 @@ class SettledBatch(Protocol):
         """How many records it holds."""
         ...
 
-    def given(self, position: int) -> ProducerRecord:
+    def record_at(self, position: int) -> ProducerRecord:
         """One of them, as it was given."""
         ...
 
@@ -121,7 +121,7 @@ class HookCalls:
         if self._ack is None:
             return
         for position in range(batch.count):
-            record, error = batch.given(position), batch.failure(position)
+            record, error = batch.record_at(position), batch.failure(position)
             offset = timestamp = -1
             if error is None:
                 _, _, offset, timestamp = batch.ack(position)

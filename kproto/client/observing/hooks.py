@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from ...records import Record
 from ...wire.errors import ConfigurationError
-from ..outgoing import ProducerRecord
+from ..producer_record import ProducerRecord
 
 __all__ = [
     "AckEvent",

@@ -37,7 +37,7 @@ class HoldsRecords(Protocol):
     buffered: int
 
     @property
-    def unsettled_records(self) -> int:
+    def incomplete_records(self) -> int:
         """How many records are neither acknowledged nor given up."""
         ...
 
@@ -156,7 +156,7 @@ class Observer:
         """What failed before has succeeded."""
         self._troubles.end(what, topic, partition, self._monotonic())
 
-    def given_up(self, what: str, topic: str, partition: int) -> None:
+    def failed_batches(self, what: str, topic: str, partition: int) -> None:
         """What failed before is not tried again."""
         self._troubles.end(what, topic, partition, self._monotonic(), is_given_up=True)
 
@@ -196,7 +196,7 @@ class Observer:
         failed = [batch.failure(position) is not None for position in range(batch.count)]
         self._batches.failed += sum(failed)
         self._batches.acknowledged += len(failed) - sum(failed)
-        self.given_up("produce", batch.topic, batch.partition)
+        self.failed_batches("produce", batch.topic, batch.partition)
         place = at(batch.topic, batch.partition)
         if isinstance(error, BrokerResponseError) and error.name in _FENCED:
             say(logging.WARNING, "the producer was fenced at %s: %s", place, error)
@@ -242,7 +242,7 @@ class Observer:
             },
             "producers": {
                 "buffered_bytes": sum(held.buffered for held in self._producers),
-                "buffered_records": sum(held.unsettled_records for held in self._producers),
+                "buffered_records": sum(held.incomplete_records for held in self._producers),
                 "records_acknowledged": self._batches.acknowledged,
                 "records_failed": self._batches.failed,
                 "batch_records": self._batches.records.as_dict(),
@@ -290,7 +290,7 @@ class NullObserver(Observer):
     def recovered(self, what: str, topic: str, partition: int) -> None:
         pass
 
-    def given_up(self, what: str, topic: str, partition: int) -> None:
+    def failed_batches(self, what: str, topic: str, partition: int) -> None:
         pass
 
     def batch_sent(self, records: int, size: int) -> None:

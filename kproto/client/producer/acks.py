@@ -9,7 +9,7 @@ from typing import overload
 
 from ...wire.errors import KprotoError
 from .batch import Ack, Batch
-from .producer_record import ProducerRecord
+from .record_validation import ProducerRecord
 
 __all__ = ["Acks"]
 
@@ -64,7 +64,7 @@ class Acks(Sequence[Ack]):
 
     def undelivered(self) -> list[ProducerRecord]:
         """The records that have failed, in order."""
-        return [batch.given(at) for batch, at, _ in self.failures()]
+        return [batch.record_at(at) for batch, at, _ in self.failures()]
 
     def __len__(self) -> int:
         return self._count

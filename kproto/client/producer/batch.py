@@ -4,59 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from ...protocol.error_codes import code_of
 from ...records import GrowingBatch, Record, encode_message_set
 from ...records.new_record import MAX_INT32
-from ...wire.errors import BrokerResponseError, KprotoError
+from ...wire.errors import KprotoError
 from ..release import MAGIC_OF_BATCHES
 from .errors import DeliveryError
-from .producer_record import ProducerRecord
+from .producer_state import LAST_SEQUENCE, NO_PRODUCER_ID
+from .record_validation import ProducerRecord
 
 __all__ = [
-    "LAST_EPOCH",
-    "LAST_SEQUENCE",
-    "NO_IDENTITY",
     "Ack",
     "Batch",
     "BatchDelivery",
     "Delivery",
-    "Identity",
-    "identity_behind",
 ]
-
-#: Behind the largest sequence number comes 0 (KIP-98).
-LAST_SEQUENCE: Final = 0x7FFFFFFF
-
-
-class Identity(NamedTuple):
-    """A producer id and epoch; -1 for a producer that is not idempotent."""
-
-    producer_id: int
-    producer_epoch: int
-
-
-NO_IDENTITY: Final = Identity(-1, -1)
-
-#: The largest epoch (KIP-360).
-LAST_EPOCH: Final = 0x7FFF
-
-#: Errors behind which no epoch of a producer id is of use: the broker has lost it, or has seen a
-#: later one, which is not ours.
-_ID_IS_LOST: Final = frozenset(map(code_of, ("INVALID_PRODUCER_EPOCH", "UNKNOWN_PRODUCER_ID")))
-
-
-def identity_behind(identity: Identity, error: KprotoError) -> Identity | None:
-    """Under what a partition goes on once a batch under `identity` has failed for good.
-
-    That is the next epoch of the same producer id: the broker then refuses the failed batch if the
-    network holds it until then. None where a new producer id must be asked for.
-    """
-    lost = isinstance(error, BrokerResponseError) and error.code in _ID_IS_LOST
-    if lost or identity.producer_epoch >= LAST_EPOCH:
-        return None
-    return identity._replace(producer_epoch=identity.producer_epoch + 1)
 
 
 class Ack(NamedTuple):
@@ -76,12 +39,12 @@ class Batch:
     `future` is done when the batch is acknowledged, then with None, or has failed for good, then
     with the error that ended the attempts. Who waits for one record has a future of his own among
     the `waiters`, done with it: he may be cancelled, and the others of the batch go on. Of records
-    that nobody may be waiting for, `deliveries` keep the outcome. `created` and `due` (when it
+    that nobody may be waiting for, `deliveries` keep the outcome. `created` and `ready_at` (when it
     need not wait for more records) are in seconds of the client's clock. `data` is the batch as it
-    goes out: the same bytes through every attempt, with `identity` and `sequence` in them as long
-    as it `is_numbered`: the broker may know it by them. `turn` counts the batches of a partition as
-    they are sent first; -1 before that. One that was too large for the broker has `parts`, which
-    travel in its place.
+    is sent: the same bytes in every attempt, with `identity` and `sequence` in them as long as it
+    `has_sequence`, because the broker may know it by them. `ordinal` counts the batches of a
+    partition in the order of their first send; -1 before it. A batch that was
+    too large for the broker has `parts`, which are sent in its place.
     """
 
     __slots__ = (
@@ -91,19 +54,19 @@ class Batch:
         "created",
         "data",
         "deliveries",
-        "due",
         "future",
+        "has_sequence",
         "identity",
-        "is_doubtful",
-        "is_numbered",
         "log_append_time",
         "magic",
+        "maybe_stored",
+        "ordinal",
         "parent",
         "partition",
         "parts",
+        "ready_at",
         "sequence",
         "topic",
-        "turn",
         "waiters",
     )
 
@@ -122,30 +85,30 @@ class Batch:
         self._read_again: list[Record] = []
         self.future = future
         self.created = created
-        self.due = due
+        self.ready_at = due
         self.base_offset = -1
         self.log_append_time = -1
-        self.identity = NO_IDENTITY
+        self.identity = NO_PRODUCER_ID
         self.sequence = -1
-        self.is_numbered = False
-        self.turn = -1
+        self.has_sequence = False
+        self.ordinal = -1
         self.magic = MAGIC_OF_BATCHES
         self.data: bytes | None = None
         self.deliveries: list[Delivery] = []
         self.waiters: list[asyncio.Future[None]] = []
-        self.is_doubtful = False  # an attempt may have stored it, for all that is known
+        self.maybe_stored = False  # an attempt may have stored it, for all that is known
         self.parent: Batch | None = None
         self.parts: list[Batch] = []
 
     @property
-    def keeps_number(self) -> bool:
+    def keeps_sequence(self) -> bool:
         """True for a part of what may be stored whole: a new number could store it twice."""
-        return self.parent is not None and self.is_doubtful
+        return self.parent is not None and self.maybe_stored
 
-    def forget_number(self) -> None:
+    def clear_sequence(self) -> None:
         """Let it be numbered anew: no broker has stored it."""
-        self.is_numbered = False
-        self.is_doubtful = False
+        self.has_sequence = False
+        self.maybe_stored = False
         self.data = None
 
     @property
@@ -190,15 +153,17 @@ class Batch:
                 content.append(
                     record.key, record.value, record.headers, record.timestamp, MAX_INT32
                 )
-            part = Batch(self.topic, self.partition, new_future(), content, self.created, self.due)
+            part = Batch(
+                self.topic, self.partition, new_future(), content, self.created, self.ready_at
+            )
             part.parent = self
             part.identity = self.identity
             part.sequence = self.sequence
             if self.sequence >= 0:
                 part.sequence = (self.sequence + first) & LAST_SEQUENCE
-            part.is_numbered = True
-            part.turn = self.turn
-            part.is_doubtful = self.is_doubtful
+            part.has_sequence = True
+            part.ordinal = self.ordinal
+            part.maybe_stored = self.maybe_stored
             self.parts.append(part)
         self._read_again = []
         self.data = None
@@ -241,7 +206,7 @@ class Batch:
             timestamp = self.content.timestamp_of(position)
         return Ack(self.topic, self.partition, offset, timestamp)
 
-    def given(self, position: int) -> ProducerRecord:
+    def record_at(self, position: int) -> ProducerRecord:
         """One record of the batch as a user can send it again."""
         record = self._records()[position]
         return ProducerRecord(
@@ -261,12 +226,12 @@ class Delivery:
     Raises DeliveryError, which holds the record. May be awaited more than once, and later.
     """
 
-    __slots__ = ("_batch", "_position", "seen")
+    __slots__ = ("_batch", "_position", "is_retrieved")
 
     def __init__(self, batch: Batch, position: int) -> None:
         self._batch = batch
         self._position = position
-        self.seen = False  # when nobody looks, the next flush tells
+        self.is_retrieved = False  # when nobody looks, the next flush tells
 
     @property
     def done(self) -> bool:
@@ -276,17 +241,17 @@ class Delivery:
     @property
     def record(self) -> ProducerRecord:
         """The record, as it can be sent again."""
-        return self._batch.given(self._position)
+        return self._batch.record_at(self._position)
 
     def __await__(self) -> Generator[Any, None, Ack]:
-        self.seen = True
+        self.is_retrieved = True
         return self._outcome().__await__()
 
     async def _outcome(self) -> Ack:
         try:
             await asyncio.shield(self._batch.future)
         except asyncio.CancelledError:
-            self.seen = False  # who was cancelled has not seen it
+            self.is_retrieved = False  # who was cancelled has not seen it
             raise
         failure = self.failure()
         if failure is not None:
@@ -330,5 +295,5 @@ class BatchDelivery(Delivery):
         cause = batch.failure(failed[0])
         assert cause is not None  # it failed
         return DeliveryError(
-            batch.topic, batch.partition, [batch.given(each) for each in failed], cause
+            batch.topic, batch.partition, [batch.record_at(each) for each in failed], cause
         )

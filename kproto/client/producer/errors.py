@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from ...wire.errors import AuthenticationError, KprotoError
-from .producer_record import ProducerRecord
+from .record_validation import ProducerRecord
 
 __all__ = ["DeliveryError"]
 

@@ -7,7 +7,7 @@ from typing import Final
 from ...messages.produce_request import ProduceRequest
 from ...wire.errors import ConfigurationError, EncodeError
 from ..release import MAGIC_OF_BATCHES, magic_of, release_ranges
-from .producer_record import Headers
+from .record_validation import Headers
 
 __all__ = ["check_old_brokers", "headers_refused"]
 

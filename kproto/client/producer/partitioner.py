@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from ..cluster.metadata import TopicInfo
+from ..metadata.cluster import TopicInfo
 
 __all__ = ["chooser", "murmur2", "partition_of_key"]
 
@@ -55,7 +55,7 @@ def partition_of_key(key: bytes, partitions: Sequence[int]) -> int:
 def chooser(info: TopicInfo, turns: Mapping[str, int]) -> Callable[[bytes | None], int]:
     """The function from a key to a partition of a topic.
 
-    `turns` says for each topic how often records without a key have moved on (KIP-480).
+    `ordinals` says for each topic how often records without a key have moved on (KIP-480).
     """
     partitions = list(info.partitions)
     if len(partitions) == 1:

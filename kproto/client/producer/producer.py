@@ -9,20 +9,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Collection, Iterable
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
-from ...records import GrowingBatch, codec_for_name
+from ...records import GrowingBatch
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, EncodeError, RequestTimeoutError
-from ..cluster.view import ClusterView
+from ..metadata.cluster_view import ClusterView
 from .accumulator import Accumulator
 from .acks import Acks
+from .appender import RecordAppender
 from .batch import Ack, BatchDelivery, Delivery
 from .errors import DeliveryError
-from .giving import Giving
 from .old_brokers import check_old_brokers
-from .producer_record import (
-    CompressionName,
+from .record_validation import (
     EncodedRecords,
     Headers,
     ProducerRecord,
@@ -31,56 +30,47 @@ from .producer_record import (
     record_of_event,
 )
 from .sender import Sender
+from .settings import REMEMBERED_BATCHES, ProducerSettings
 
 __all__ = ["Producer"]
-
-#: Batches that a broker remembers of a producer, so that it knows one that is sent again (KIP-98).
-REMEMBERED_BATCHES: Final = 5
 
 
 class Producer:
     """Sends records and waits for their acknowledgement by all in-sync replicas.
 
-    Made by `Client.producer`, which says what its settings do. Raises ConfigurationError for a
-    setting that cannot work, MissingCodecError for a compression that needs a package.
+    Made by `Client.producer`; `settings` are its settings. Raises ConfigurationError for a setting
+    that its client or its brokers rule out.
     """
 
     def __init__(
         self,
         view: ClusterView,
-        *,
-        compression: CompressionName,
-        batch_bytes: int,
-        buffer_bytes: int,
-        linger_ms: int,
-        max_in_flight: int,
-        idempotent: bool | None,
+        settings: ProducerSettings,
     ) -> None:
-        check_whole_number("batch_bytes", batch_bytes, 1)
-        check_whole_number("buffer_bytes", buffer_bytes, 1)
-        check_whole_number("linger_ms", linger_ms, 0)
-        check_whole_number("max_in_flight", max_in_flight, 1)
-        is_optional = idempotent is None
-        idempotent = check_old_brokers(view.settings.broker_version, compression, idempotent)
-        if idempotent and max_in_flight > REMEMBERED_BATCHES:
+        is_optional = settings.idempotent is None
+        idempotent = check_old_brokers(
+            view.settings.broker_version, settings.compression, settings.idempotent
+        )
+        if idempotent and settings.max_in_flight > REMEMBERED_BATCHES:
             raise ConfigurationError(
-                f"max_in_flight is {max_in_flight}; with idempotence it is {REMEMBERED_BATCHES} at "
-                "the most, as brokers remember no more batches of a producer"
+                f"max_in_flight is {settings.max_in_flight}; with idempotence it is "
+                f"{REMEMBERED_BATCHES} at the most, as brokers remember no more batches of a "
+                "producer"
             )
-        if linger_ms >= view.settings.delivery_timeout_ms:
+        if settings.linger_ms >= view.settings.delivery_timeout_ms:
             raise ConfigurationError(
-                f"linger_ms is {linger_ms}: records would be given up before they are sent; it "
-                f"must be below delivery_timeout_ms, which is {view.settings.delivery_timeout_ms}"
+                f"linger_ms is {settings.linger_ms}: records would be given up before they are "
+                "sent; it must be below delivery_timeout_ms, which is "
+                f"{view.settings.delivery_timeout_ms}"
             )
-        codec = codec_for_name(compression)
-        codec.compress(b"", codec.default_level)  # a missing package is told now, not by a send
+        self.settings = settings
         self._view = view
         self._now_ms = view.clock.now_ms
         self._accumulator = Accumulator(
             view.settings,
-            batch_bytes=batch_bytes,
-            linger_ms=linger_ms,
-            max_in_flight=max_in_flight,
+            batch_bytes=settings.batch_bytes,
+            linger_ms=settings.linger_ms,
+            max_in_flight=settings.max_in_flight,
             idempotent=idempotent,
             monotonic=view.clock.monotonic,
             new_future=lambda: asyncio.get_running_loop().create_future(),
@@ -88,9 +78,11 @@ class Producer:
         )
         view.observer.producer(self._accumulator)
         self._sender = Sender(
-            view, self._accumulator, compression=compression, optional_identity=is_optional
+            view, self._accumulator, compression=settings.compression, optional_identity=is_optional
         )
-        self._giving = Giving(view, self._accumulator, self._sender, buffer_bytes=buffer_bytes)
+        self._appender = RecordAppender(
+            view, self._accumulator, self._sender, buffer_bytes=settings.buffer_bytes
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -122,7 +114,7 @@ class Producer:
         """
         _check_time_out(timeout_ms)
         self._view.home.check()
-        self._giving.is_closed = True
+        self._appender.is_closed = True
         limit_ms = self._view.settings.delivery_timeout_ms
         if timeout_ms is not None:
             limit_ms = min(limit_ms, timeout_ms)
@@ -130,15 +122,15 @@ class Producer:
         begun = clock.monotonic()
         try:
             # What has not come about by then is told to whoever sent it.
-            await self._within(limit_ms, self._given())
-            self._giving.lines.close()
+            await self._within_timeout(limit_ms, self._calls_done())
+            self._appender.append_queues.close()
             if timeout_ms is not None:
                 timeout_ms = max(0, timeout_ms - round((clock.monotonic() - begun) * 1000))
-            await self._within(timeout_ms, self._settled())
+            await self._within_timeout(timeout_ms, self._batches_completed())
         finally:
-            self._giving.lines.close()
+            self._appender.append_queues.close()
             await self._sender.close()
-        self._raise_unseen()
+        self._raise_unretrieved()
 
     async def flush(self, *, timeout_ms: int | None = None) -> None:
         """Wait until every record of the calls made so far is acknowledged or has failed.
@@ -150,16 +142,16 @@ class Producer:
         """
         _check_time_out(timeout_ms)
         self._view.home.check()
-        if not await self._within(timeout_ms, self._given_and_settled()):
-            waiting = len(self._giving.lines.places())
+        if not await self._within_timeout(timeout_ms, self._calls_done_and_batches_completed()):
+            waiting = len(self._appender.append_queues.tickets())
             calls = f", and {waiting} calls have more to give" if waiting else ""
             raise RequestTimeoutError(
-                f"{self._accumulator.unsettled_records} records were not acknowledged{calls} "
+                f"{self._accumulator.incomplete_records} records were not acknowledged{calls} "
                 f"within {timeout_ms} ms"
             )
-        self._raise_unseen()
+        self._raise_unretrieved()
 
-    async def _within(self, timeout_ms: int | None, waiting: Awaitable[None]) -> bool:
+    async def _within_timeout(self, timeout_ms: int | None, waiting: Awaitable[None]) -> bool:
         """Wait, for no longer than that; True when what is waited for has come about."""
         if timeout_ms is None:
             await waiting
@@ -171,25 +163,25 @@ class Producer:
             return False
         return True
 
-    async def _given_and_settled(self) -> None:
-        await self._given()
-        await self._settled()
+    async def _calls_done_and_batches_completed(self) -> None:
+        await self._calls_done()
+        await self._batches_completed()
 
-    async def _given(self) -> None:
+    async def _calls_done(self) -> None:
         """Wait until those who wait now have given their records, or have failed to."""
-        places = self._giving.lines.places()
+        places = self._appender.append_queues.tickets()
         if places:
-            self._giving.hurry()
+            self._appender.stop_lingering()
             await asyncio.wait([place.left() for place in places])
 
-    async def _settled(self) -> None:
+    async def _batches_completed(self) -> None:
         """Wait for the outcome of all that was given."""
-        if self._accumulator.unsettled:
-            self._giving.hurry()
-            await asyncio.wait(set(self._accumulator.unsettled))
+        if self._accumulator.incomplete:
+            self._appender.stop_lingering()
+            await asyncio.wait(set(self._accumulator.incomplete))
 
-    def _raise_unseen(self) -> None:
-        failed = self._accumulator.unseen_failures()
+    def _raise_unretrieved(self) -> None:
+        failed = self._accumulator.unretrieved_failures()
         if failed:
             first = failed[0]
             records = [record for failure in failed for record in failure.records]
@@ -216,14 +208,16 @@ class Producer:
         not have; ConfigurationError when it is called once the producer is closed.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
-        batch, position = await self._giving.give(topic, record, is_single=True)
+        batch, position = await self._appender.append(topic, record, is_single=True)
         if not batch.future.done():
             waiter = asyncio.get_running_loop().create_future()
             batch.waiters.append(waiter)
             await waiter
         cause = batch.future.result() and batch.failure(position)
         if cause is not None:
-            raise DeliveryError(topic, batch.partition, [batch.given(position)], cause) from cause
+            raise DeliveryError(
+                topic, batch.partition, [batch.record_at(position)], cause
+            ) from cause
         return batch.ack(position)
 
     async def enqueue(
@@ -242,7 +236,7 @@ class Producer:
         what `send` raises, but for DeliveryError.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
-        batch, position = await self._giving.give(topic, record)
+        batch, position = await self._appender.append(topic, record)
         delivery = Delivery(batch, position)
         batch.deliveries.append(delivery)
         return delivery
@@ -318,7 +312,7 @@ class Producer:
             raise EncodeError("values is one record: give a list of them, or use send")
         acks = Acks()
         try:
-            await self._giving.give_many(topic, values, acks)
+            await self._appender.append_many(topic, values, acks)
         except Exception as error:
             left = error.records if isinstance(error, DeliveryError) else []
             failure = await self._outcome(topic, acks, left)
@@ -347,7 +341,7 @@ class Producer:
             raise EncodeError("a batch wants one record at least")
         timestamp = self._now_ms() if records.timestamp is None else records.timestamp
         content = GrowingBatch.of_encoded(records.data, records.count, checked_timestamp(timestamp))
-        batch = await self._giving.give_encoded(topic, partition, content)
+        batch = await self._appender.append_encoded(topic, partition, content)
         delivery = BatchDelivery(batch)
         batch.deliveries.append(delivery)
         return delivery

@@ -12,7 +12,7 @@ from ...wire.errors import BrokerResponseError, EncodeError
 from ...wire.faults import WireFault
 from ...wire.uuid import ZERO_UUID, Uuid
 from ...wire.writing import write_bytes, write_compact_bytes
-from ..cluster.metadata import LeaderHint, TopicPartition
+from ..metadata.cluster import LeaderHint, TopicPartition
 from .batch import Batch
 
 __all__ = [

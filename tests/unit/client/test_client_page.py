@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import re
 
 import kproto
-from kproto import Client, ClientSettings
-from kproto.client.cluster.routing import ROUTES
-from kproto.client.cluster.splitting import SPLITS
+from kproto import ClientSettings
+from kproto.client.metadata.fan_out import SPLITS
+from kproto.client.metadata.routing import ROUTES
+from kproto.client.producer.settings import ProducerSettings
 from tests.support.pages import page_text
 
 PAGE = page_text("docs/client.md")
@@ -27,11 +27,7 @@ def test_every_setting_of_the_client_with_its_default() -> None:
 
 
 def test_every_setting_of_a_producer_with_its_default() -> None:
-    wanted = {
-        name: str(parameter.default)
-        for name, parameter in inspect.signature(Client.producer).parameters.items()
-        if name != "self"
-    }
+    wanted = {field.name: str(field.default) for field in dataclasses.fields(ProducerSettings)}
     told = {
         name: default.strip("`").replace(",", "")
         for name, default in rows("setting of `client.producer`").items()

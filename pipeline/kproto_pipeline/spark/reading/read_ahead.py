@@ -16,7 +16,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kproto.client import FetchedPartition
-from kproto.messages import FetchRequest
 from kproto.protocol.error_codes import code_of
 from kproto.records import checked_next_offset, read_batches
 from kproto.wire.errors import (
@@ -208,7 +207,8 @@ class _Ahead:
                         raise
                 # Of which topic that was: the one known since, or asked for now where the fetch
                 # went by name.
-                if self.wanted.topic_id != ZERO_UUID and not await self._is_by_id(client):
+                is_by_name = fetched is None or fetched.topic_id == ZERO_UUID
+                if self.wanted.topic_id != ZERO_UUID and is_by_name:
                     client.cluster.forget([topic])
                 await self._check_topic(client)
             except KprotoError:
@@ -217,12 +217,6 @@ class _Ahead:
             return fetched
 
         return await client.retrying(fetch)
-
-    async def _is_by_id(self, client: Client) -> bool:
-        """Whether fetches of this partition name its topic by id."""
-        leader = await client.leader(self.wanted.topic, self.wanted.partition)
-        connection = await client.connection(leader)
-        return connection.version_of(FetchRequest) >= _FETCH_BY_ID
 
     async def _check_topic(self, client: Client) -> None:
         """Raise _TopicLostError if what is known of the topic says that it is not the planned one.

@@ -9,13 +9,13 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from kproto import Client
-from kproto.client.cluster.metadata import TopicPartition
-from kproto.client.cluster.view import ClusterView
-from kproto.client.consumer.committed import Identity
+from kproto.client.commits.requests import Identity
 from kproto.client.consumer.group_consumer import GroupConsumer
-from kproto.client.consumer.ownership import Callbacks, Ownership
+from kproto.client.consumer.rebalance_listener import Callbacks, RebalanceListenerInvoker
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
+from kproto.client.metadata.cluster import TopicPartition
+from kproto.client.metadata.cluster_view import ClusterView
 from kproto.client.settings import ClientSettings
 from kproto.clock import SYSTEM_CLOCK, Clock
 from kproto.wire.errors import BrokerResponseError
@@ -43,7 +43,9 @@ class Who(NamedTuple):
 class Played:
     """The member: notes what it is told, and has `owner` do what the test says."""
 
-    def __init__(self, view: ClusterView, settings: GroupSettings, owner: Ownership) -> None:
+    def __init__(
+        self, view: ClusterView, settings: GroupSettings, owner: RebalanceListenerInvoker
+    ) -> None:
         self.owner = owner
         self.wanted: Subscription | None = None
         self.identity: Identity | None = Who("m", 7)
@@ -102,7 +104,7 @@ class Group:
         return self.played[-1]
 
     @property
-    def owner(self) -> Ownership:
+    def owner(self) -> RebalanceListenerInvoker:
         return self.member.owner
 
     def consumer(self, topics: Any = "t", **given: Any) -> GroupConsumer:

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import kproto
 from kproto import GroupConsumer, Record, Stop
-from kproto.client.cluster.metadata import TopicPartition
-from kproto.client.groups.choosing import GroupMember
-from kproto.client.groups.machine import Machine
+from kproto.client.groups.protocol_selection import GroupMember
+from kproto.client.groups.state_machine import MembershipStateMachine
+from kproto.client.metadata.cluster import TopicPartition
 from tests.unit.client.consumer.members_on_cluster import (
     PARTITIONS,
     TOPIC,
@@ -105,7 +105,7 @@ class Scene:
             over.cancel()
 
     @property
-    def member(self) -> Machine[Any, Any]:
+    def member(self) -> MembershipStateMachine[Any, Any]:
         """Where its member stands."""
         assert isinstance(self.consumer._member, GroupMember)
         return self.consumer._member._member._membership

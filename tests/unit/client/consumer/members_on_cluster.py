@@ -19,7 +19,7 @@ import kproto
 from kproto import GroupConsumer
 from kproto.broker import BrokerSettings, Cluster
 from kproto.broker.coordinating import moment_by
-from kproto.client.cluster.metadata import TopicPartition
+from kproto.client.metadata.cluster import TopicPartition
 from kproto.messages import OffsetCommitRequest
 from kproto.protocol.received import ReceivedRequest
 from kproto.records import RecordBatch, encode_batch

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kproto import GroupConsumer
-from kproto.client.cluster.metadata import TopicPartition
+from kproto.client.metadata.cluster import TopicPartition
 from tests.support.suspensions import Cancel, points, turns
 from tests.unit.client.consumer.beside_members import BESIDE
 from tests.unit.client.consumer.member_scenes import (

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kproto import GroupConsumer, Record, Retries, Stop
-from kproto.client.consumer.ownership import Ownership
+from kproto.client.consumer.rebalance_listener import RebalanceListenerInvoker
 from tests.support.suspensions import CancelAt, points
 from tests.unit.client.consumer.grouped import FAR, Group, group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE
@@ -372,7 +372,7 @@ def test_every_coroutine_has_a_row() -> None:
     special = ("__aenter__", "__aexit__")
     found = {
         f"{owner.__name__}.{name}"
-        for owner in (GroupConsumer, Ownership)
+        for owner in (GroupConsumer, RebalanceListenerInvoker)
         for name, member in inspect.getmembers(owner)
         if (not name.startswith("_") and inspect.iscoroutinefunction(member)) or name in special
     }

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kproto import BrokerResponseError, ConfigurationError
-from kproto.client.consumer.errors import CommitFailedError
-from kproto.client.consumer.waiting import FetchedRecords
+from kproto.client.commits.errors import CommitFailedError
+from kproto.client.fetch.completed_fetch import FetchedRecords
 from kproto.testing.clock import ManualClock
 from tests.unit.client.consumer.grouped import FAR, Who, group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, quiet, take

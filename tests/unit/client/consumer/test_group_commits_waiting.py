@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kproto.client.consumer.errors import CommitFailedError
+from kproto.client.commits.errors import CommitFailedError
 from kproto.testing.clock import ManualClock
 from tests.unit.client.consumer.grouped import FAR, QUICK, Group, group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, take

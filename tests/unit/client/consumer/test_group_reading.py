@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kproto import ConfigurationError
-from kproto.client.consumer.errors import CommitFailedError
+from kproto.client.commits.errors import CommitFailedError
 from kproto.client.consumer.group_consumer import GroupConsumer
 from kproto.client.groups.subscription import Subscription
 from kproto.client.observing.hooks import Hooks

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kproto import BrokerResponseError, ConfigurationError
-from kproto.client.consumer.errors import NoCommittedOffsetError
-from kproto.client.consumer.topics import start_time_ms
+from kproto.client.commits.errors import NoCommittedOffsetError
+from kproto.client.fetch.start_options import start_time_ms
 from kproto.messages import ListOffsetsRequest, MetadataRequest, OffsetFetchRequest
 from kproto.testing.clock import ManualClock
 from tests.unit.client.consumer.grouped import FAR, group

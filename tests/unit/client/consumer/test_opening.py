@@ -11,7 +11,7 @@ import pytest
 
 from kproto import Client, Consumer, CorruptBatchError, FetchedBatch, FetchedValues
 from kproto.broker import Broker
-from kproto.client.consumer.waiting import _LIST_RECORDS
+from kproto.client.fetch.completed_fetch import _LIST_RECORDS
 from kproto.messages.fetch_response import AbortedTransaction
 from kproto.records import LegacyBatch, encode_batch, encode_message_set
 from kproto.testing.clock import ManualClock

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kproto import Client, Consumer
-from kproto.client.consumer.partition import PartitionState
+from kproto.client.fetch.partition_state import PartitionState
 from kproto.client.settings import ClientSettings
 from kproto.messages import FetchRequest, ListOffsetsRequest, MetadataRequest
 from kproto.messages.fetch_response import LeaderIdAndEpoch, NodeEndpoint

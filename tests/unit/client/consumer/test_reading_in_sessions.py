@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kproto import Client, Consumer, CorruptBatchError
-from kproto.client.connections.broker_connection import QUIET_S
+from kproto.client.network.connection import QUIET_S
 from kproto.clock import SYSTEM_CLOCK, Clock
 from kproto.messages import FetchRequest, FetchResponse
 from kproto.protocol.connection import ReceivedRequest

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from kproto.client.cluster.metadata import TopicPartition
-from kproto.client.groups.leading import assigned, members_in
-from kproto.client.groups.membership import Membership
-from kproto.client.groups.phases import Phase
+from kproto.client.groups.classic.membership import ClassicMembership
+from kproto.client.groups.classic.phases import Phase
+from kproto.client.groups.effects import ApplyAssignment, Join, Lead, Leave, Revoke, Step, Sync
+from kproto.client.groups.leader import assigned, members_in
 from kproto.client.groups.settings import GroupSettings
-from kproto.client.groups.steps import GiveUp, Join, Lead, Leave, Step, Sync, TakeOn
 from kproto.client.groups.subscription import Subscription
+from kproto.client.metadata.cluster import TopicPartition
 from kproto.client.settings import ClientSettings
 from kproto.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse
 from kproto.messages.join_group_response import JoinGroupResponseMember
@@ -268,7 +268,7 @@ class Simulated:
 
     def __init__(self, model: Model, name: str, settings: GroupSettings) -> None:
         self.model, self.name = model, name
-        self.its = Membership(settings, ClientSettings(retry_backoff_ms=50))
+        self.its = ClassicMembership(settings, ClientSettings(retry_backoff_ms=50))
         self.owned: set[TopicPartition] = set()
         self.step: Step | None = None
         self.turn = -1
@@ -326,7 +326,7 @@ class Simulated:
             model.at(model.now + seconds, lambda: self.done(turn, tell))
 
         match step:
-            case GiveUp(places=places, lost=lost, until=until):
+            case Revoke(places=places, lost=lost, until=until):
 
                 def give_up() -> None:
                     self.drop(places)
@@ -336,7 +336,7 @@ class Simulated:
                     self.done(turn, give_up)
                 else:
                     later(self.in_hands(until), give_up)
-            case TakeOn(revoked=revoked, added=added, until=until):
+            case ApplyAssignment(revoked=revoked, added=added, until=until):
 
                 def take_on() -> None:
                     self.drop(revoked)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kproto.client.cluster.metadata import TopicPartition
 from kproto.client.groups.assignors.subscriptions import Subscription as Told
+from kproto.client.groups.classic.membership import ClassicMembership
+from kproto.client.groups.classic.phases import Phase
+from kproto.client.groups.effects import ApplyAssignment, Join, Lead, Leave, Revoke, Step, Sync
 from kproto.client.groups.group_errors import Meaning
-from kproto.client.groups.membership import Membership
-from kproto.client.groups.phases import Phase
 from kproto.client.groups.protocol_data import assignment_bytes, subscription_bytes
 from kproto.client.groups.settings import GroupSettings
-from kproto.client.groups.steps import GiveUp, Join, Lead, Leave, Step, Sync, TakeOn
 from kproto.client.groups.subscription import Subscription
+from kproto.client.metadata.cluster import TopicPartition
 from kproto.client.settings import ClientSettings
 from kproto.messages import (
     HeartbeatRequest,
@@ -47,7 +47,7 @@ class Walk:
             "assignors": ("range",),
         } | settings
         self.settings = GroupSettings("g", **its)
-        self.its = Membership(self.settings, ClientSettings(rack="r1"))
+        self.its = ClassicMembership(self.settings, ClientSettings(rack="r1"))
         self.now = self.sent_at = 100.0
         self.owned: set[TopicPartition] = set()
         self.asked: JoinGroupRequest | None = None
@@ -60,10 +60,10 @@ class Walk:
     def step(self) -> Step | None:
         return self.its.step(self.now, self.owned)
 
-    def give_up(self) -> GiveUp:
+    def give_up(self) -> Revoke:
         """Carry out that step."""
         step = self.step()
-        assert isinstance(step, GiveUp)
+        assert isinstance(step, Revoke)
         self.owned -= step.places
         self.its.given_up(self.now)
         return step
@@ -122,9 +122,9 @@ class Walk:
         )
         assert self.its.sync_answered(answer, self.now, self.now) is None
 
-    def take_on(self) -> TakeOn:
+    def take_on(self) -> ApplyAssignment:
         step = self.step()
-        assert isinstance(step, TakeOn)
+        assert isinstance(step, ApplyAssignment)
         self.owned -= step.revoked
         assert self.owned.isdisjoint(step.added)
         self.owned.update(step.added)

@@ -156,7 +156,7 @@ async def test_each_record_is_acknowledged_once_whatever_becomes_of_it() -> None
             (5, "EncodeError"),
             (b"good", "NoneType"),
             (b"small", "NoneType"),
-            (bytes(500), "BrokerResponseError"),
+            (bytes(500), "RecordTooLargeError"),
             (b"small", "NoneType"),
             (b"cancelled", "CancelledError"),
         ],

@@ -15,9 +15,9 @@ import kproto
 from kproto.broker import Broker
 from kproto.broker import Cluster as Brokers
 from kproto.broker.faults import Close, Delay, Throttled
-from kproto.client.cluster import view
-from kproto.client.connections.broker_connection import BrokerConnection
 from kproto.client.groups.settings import GroupSettings
+from kproto.client.metadata import cluster_view as view
+from kproto.client.network.connection import BrokerConnection
 from kproto.client.observing.observer import MOST_ADDRESSES, NullObserver, Observer
 from kproto.messages import (
     MetadataRequest,

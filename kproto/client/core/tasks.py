@@ -1,0 +1,36 @@
+"""Waits for tasks to end, and retrieves their exceptions. Knows no record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+__all__ = ["is_in_task", "retrieve_exception", "until_ended"]
+
+
+def is_in_task() -> bool:
+    """Whether a task runs now: not so where a coroutine is thrown away, as its loop is closed."""
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:  # no loop runs
+        return False
+
+
+async def until_ended(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Wait for all of these, which were cancelled, also where who waits is cancelled."""
+    cancelled: asyncio.CancelledError | None = None
+    left = {task for task in tasks if not task.done()}
+    while left:
+        try:
+            _, left = await asyncio.wait(left)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            left = {task for task in left if not task.done()}
+    if cancelled is not None:
+        raise cancelled
+
+
+def retrieve_exception(task: asyncio.Task[None]) -> None:
+    """Retrieves the exception of a task that nothing awaits any more."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,176 @@
+"""`ClassicMember`: a member of a classic group, over connections: JoinGroup, SyncGroup, Heartbeat.
+
+What goes on when is the `MemberDriver`'s; what follows from what is decided in `membership`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Coroutine
+from functools import partial
+from typing import Any, Final
+
+from ....messages.base import Request
+from ....messages.heartbeat_request import HeartbeatRequest
+from ....messages.leave_group_request import LeaveGroupRequest
+from ....protocol.error_codes import error_of_code
+from ....wire.errors import KprotoError
+from ...metadata.cluster import TopicInfo
+from ...metadata.cluster_view import ClusterView
+from ..driver import AssignmentListener, MemberDriver, Tell
+from ..effects import Join, Lead, Leave, MemberIdentity, Sync
+from ..group_errors import Meaning, meaning_of
+from ..group_protocol import GroupProtocolMismatchError, has_consumer_groups
+from ..leader import assigned, members_in, racks_of, refused_topic
+from ..settings import GroupSettings
+from .membership import ClassicMembership
+
+__all__ = ["AssignmentListener", "ClassicMember", "MemberIdentity"]
+
+#: Metadata of less than this age is not asked for again: a member that is alone begins earlier.
+_YOUNG_MS: Final = 100
+
+
+class ClassicMember(MemberDriver[ClassicMembership]):
+    """A member of a group of the classic kind."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        settings: GroupSettings,
+        owner: AssignmentListener,
+        *,
+        looks: bool = False,
+    ) -> None:
+        membership = ClassicMembership(settings, view.settings)
+        super().__init__(view, settings, owner, membership, looks=looks)
+
+    def _coordinator_moved(self) -> None:
+        self._membership.moved(self._clock.monotonic())
+        self._changed.set()
+
+    def _topics_differ(self, change: str, now: float) -> None:
+        self._membership.rejoin(change, now)
+
+    # Steps
+
+    async def _ask(self, step: Join | Lead | Sync) -> Tell:
+        match step:
+            case Join():
+                return await self._join(step)
+            case Lead():
+                return await self._lead(step)
+            case Sync():
+                return await self._sync(step)
+
+    async def _check_kind(self) -> None:
+        """Look at the group, where it may be of the other kind. Raises OtherKindError for one."""
+        node = await self._view.group_coordinator(self.settings.group_id)
+        connection = self._view.connection_at_hand(node)
+        if connection is None:
+            connection = await self._coordinator.connection()
+        if not has_consumer_groups(connection.ranges):
+            return
+        if not await self._is_live_classic(connection):
+            raise GroupProtocolMismatchError("the group has no members of the classic one")
+
+    async def _join(self, step: Join) -> Tell:
+        if self.looks and self._membership.generation < 0:
+            await self._check_kind()
+        wanted = await self._topics_wanted(step.subscription)
+
+        def request() -> Request[Any]:
+            self._counts.joins += 1
+            return self._membership.join_request(wanted, self._reader.owned())
+
+        coordinator = self._coordinator
+        ask = coordinator.ask_for_id if self._membership.has_no_id else coordinator.ask_and_wait
+        response, sent_at = await ask(request)
+
+        def tell(now: float) -> None:
+            self._watch.joined(step.subscription, wanted)
+            self._heed(self._membership.join_answered(response, sent_at, now))
+            wants = self._membership.subscription
+            if wants is not None and wants != step.subscription:  # told while it was on its way
+                self._membership.rejoin(f"the subscription is now {wants}", now)
+
+        return tell
+
+    async def _lead(self, step: Lead) -> Tell:
+        told = members_in(step.members)
+        for member_id, error in told.unreadable.items():
+            text = "member %s says what cannot be read, and gets nothing: %s"
+            self._say(text, member_id, error, level=logging.WARNING)
+        topics = await self._topics(told.topics)
+        subscription = self._membership.subscription
+        if subscription is not None:
+            refused = refused_topic(topics, subscription.topics)
+            if refused is not None:
+                raise refused
+        there = racks_of(topics, self._view.cluster)
+        assignment = {} if step.skip else assigned(step.assignor, there, told.members)
+
+        def tell(now: float) -> None:
+            self._watch.lead(told.topics, there)
+            self._plan_look()
+            self._membership.led(assignment)
+
+        return tell
+
+    async def _topics(self, names: Collection[str]) -> list[TopicInfo]:
+        """The topics of the group, as they are now."""
+        view = self._view
+        young = self._clock.monotonic() - _YOUNG_MS / 1000
+        known = [
+            view.cluster.topics[name]
+            for name in names
+            if name in view.cluster.topics and view.heard_since(name, young)
+        ]
+        return known if len(known) == len(names) else await view.refresh(names)
+
+    async def _sync(self, step: Sync) -> Tell:
+        response, sent_at = await self._coordinator.ask_and_wait(lambda: step.request)
+        return lambda now: self._heed(self._membership.sync_answered(response, sent_at, now))
+
+    async def _leave_once(self, step: Leave) -> None:
+        """Tell the coordinator. Raises what another attempt may mend."""
+        group_id = self.settings.group_id
+        try:
+            connection = await self._coordinator.connection()
+            version = connection.version_of(LeaveGroupRequest)
+            answer = await connection.request(step.request(group_id, version), version=version)
+        except KprotoError:
+            self._coordinator.forget()
+            raise
+        codes = [answer.error_code, *(each.error_code for each in answer.members)]
+        self._heed_leaving(codes, meaning_of)
+
+    # Heartbeats
+
+    def _due_heartbeat(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:
+        request = self._membership.heartbeat(now)
+        return None if request is None else partial(self._send_heartbeat, request)
+
+    async def _send_heartbeat(self, request: HeartbeatRequest) -> Tell:
+        its = self.settings
+        timeout_ms = self._heartbeat_timeout_ms(its.heartbeat_interval_ms, its.session_timeout_ms)
+        sent_at = self._clock.monotonic()
+        error: KprotoError | None = None
+        try:
+            connection = await self._coordinator.free_connection()
+            sent_at = self._clock.monotonic()
+            answer = await connection.request(request, timeout_ms=timeout_ms)
+        except KprotoError as lost:
+            error = lost
+        else:
+            if answer.error_code:
+                what = f"heartbeat: group {self.settings.group_id!r}"
+                error = error_of_code(answer.error_code, what)
+
+        def tell(now: float) -> None:
+            meaning = self._membership.beaten(request, error, sent_at, now)
+            self._heed(meaning)
+            if error is None or meaning is Meaning.REBALANCE:
+                self._counts.heartbeats += 1
+
+        return tell

@@ -1,0 +1,576 @@
+"""One TCP connection to a broker: moves bytes, waits, and keeps time.
+
+What the bytes mean is `kproto.protocol`'s; how they go out, and who waits for that, is `writing`'s.
+A response is told to whoever asked, in the turn in which it comes. The connection fails as a
+whole: on a lost peer, a broken frame or a request that times out, every waiting request gets
+the same error. One timer watches over all of them. With SASL another has the client authenticate
+again before its session ends: behind what is under way, and before what comes later (KIP-368).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeAlias, TypeVar, cast
+
+from ...clock import SYSTEM_CLOCK, Clock
+from ...messages.base import Message, Request, Response
+from ...messages.produce_request import ProduceRequest
+from ...protocol.connection import ClientConnection, expects_response
+from ...protocol.framing import FrameReader, frame
+from ...protocol.negotiation import ApiRange, negotiate
+from ...security.authentication import Answer, Step
+from ...security.diagnosis import Stage, spoken_in_the_clear
+from ...security.tls import TlsContexts
+from ...wire.errors import (
+    BrokerConnectionError,
+    ConfigurationError,
+    DecodeError,
+    KprotoError,
+    ProtocolError,
+    RequestTimeoutError,
+)
+from ..observing.connection_watch import NO_WATCH, ConnectionWatch
+from ..release import MAGIC_OF_BATCHES, message_magic
+from ..settings import Address, ClientSettings
+from .addresses import Target, Targets
+from .authenticator import Authenticator
+from .disconnect_errors import disconnect_error, fresh, muted, silent
+from .handshake import agreed_ranges, attach, context_of, targets_of
+from .in_flight import NEVER, InFlightRequest, InFlightRequests, Tell
+from .node_state import NodeState
+from .request_slots import RequestSlots
+from .resend import may_resend
+from .throttle import asked_to_wait_ms
+from .version_selection import version_for
+from .write_queue import WriteQueue
+
+__all__ = ["BrokerConnection"]
+
+R = TypeVar("R", bound=Response)
+
+Reopen: TypeAlias = Callable[[], Awaitable["BrokerConnection"]]
+
+#: Behind so long a silence, in seconds, the broker may be closing the connection.
+QUIET_S: Final = 1.0
+
+
+class BrokerConnection(asyncio.BufferedProtocol):
+    """A connection that has agreed on versions; made by `open`."""
+
+    def __init__(
+        self,
+        address: Address,
+        settings: ClientSettings,
+        clock: Clock,
+        tls: TlsContexts,
+        watch: ConnectionWatch = NO_WATCH,
+    ) -> None:
+        self.address = address
+        self.settings = settings
+        self.clock = clock
+        self._watch = watch
+        self.ranges: Mapping[int, ApiRange] = {}
+        self.message_magic = MAGIC_OF_BATCHES  # the newest format of records that the broker takes
+        self.target: Target | None = None  # where it goes: one address of the name
+        self._versions: dict[tuple[type[Message], int | None], int] = {}
+        self._protocol = ClientConnection(settings.client_id)
+        self._reader = FrameReader(settings.max_frame_bytes)
+        self._loop = asyncio.get_running_loop()
+        self._waiting = InFlightRequests(clock, self._give_up)
+        self._writing = WriteQueue(clock)
+        self._slots = RequestSlots(settings.max_in_flight)
+        self.reach = NodeState(settings)
+        self._error: KprotoError | None = None
+        self.reopen: Reopen | None = None  # gives the connection that takes the place of this one
+        self.failed_at = NEVER
+        self._is_closed_by_peer = False
+        self._was_closed_here = False
+        self._had_work = False
+        self._lost: asyncio.Future[None] = self._loop.create_future()
+        self._tls = tls
+        self._sasl: Authenticator | None = None
+        if settings.sasl is not None:
+            self._sasl = Authenticator(self, settings.sasl, address, settings, clock)
+        self._stage = Stage.VERSIONS
+        self._opened_with = -1  # the correlation id of the last request that opened it
+        self._bare_token: asyncio.Future[bytes] | None = None  # a token without a header is due
+
+    @classmethod
+    async def open(
+        cls,
+        address: Address,
+        settings: ClientSettings,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        tls: TlsContexts | None = None,
+        reach: NodeState | None = None,
+        watch: ConnectionWatch = NO_WATCH,
+    ) -> BrokerConnection:
+        """Connect to `address`, agree on versions, and authenticate; `tls` is made of `settings`.
+
+        Each address that the name stands for is tried until one serves; `reach` says where to
+        begin, and how long it may take. Raises BrokerConnectionError when nobody answers or the
+        peer goes away, ProtocolError when the peer is no Kafka broker, AuthenticationError when one
+        side refuses the other, ConfigurationError for TLS files that cannot be used, and
+        RequestTimeoutError when that takes longer than `connect_timeout_ms`.
+        """
+        reach = reach or NodeState(settings)
+        limit_ms = reach.connect_timeout_ms
+        tls = tls or TlsContexts(settings.tls)
+        ends_at = clock.monotonic() + limit_ms / 1000
+        try:
+            async with clock.timeout(limit_ms / 1000):
+                targets = await targets_of(address, reach.failed_ip)
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"{address}: its name was not looked up within {limit_ms} ms (connect_timeout_ms)"
+            ) from None
+        while True:
+            connection = cls(address, settings, clock, tls, watch)
+            connection.reach = reach
+            try:
+                await connection._open(targets, ends_at, limit_ms)
+            except (BrokerConnectionError, ProtocolError, RequestTimeoutError) as error:
+                targets.gave(connection.target, error)
+                reach.failed_ip = targets.last_failed
+                if not targets.left or clock.monotonic() >= ends_at:
+                    raise targets.failure() from None
+            else:
+                return connection
+
+    async def _open(self, targets: Targets, ends_at: float, limit_ms: int) -> None:
+        """Use one of these addresses. Whatever it raises, the connection is closed then."""
+        address, clock = self.address, self.clock
+        try:
+            async with clock.timeout(max(ends_at - clock.monotonic(), 0.0)):
+                context = await context_of(self._tls)
+                connected, self.target = await targets.connect(clock)
+            # One that is silent leaves the others their share of the time.
+            seconds = max(ends_at - clock.monotonic(), 0.0) / (1 + len(targets.left))
+            async with clock.timeout(seconds):
+                await attach(self, connected, address, self._tls, context)
+                self.ranges = await agreed_ranges(
+                    self._exchange, address, self.settings.broker_version
+                )
+            produce = self.ranges.get(ProduceRequest.API_KEY)
+            if produce is not None:
+                self.message_magic = message_magic(produce.highest)
+            if self._sasl is not None:
+                self._stage = Stage.AUTHENTICATION
+                exchange = await self._sasl.exchange()
+                async with clock.timeout(self.settings.connect_timeout_ms / 1000):
+                    await self._sasl.authenticate(exchange)
+            self._stage = Stage.FIRST_REQUEST
+            self._opened_with = self._protocol.last_correlation_id
+            self._raise_if_failed()  # by what came behind the last answer
+        except DecodeError as error:
+            await self.close()
+            raise ProtocolError(
+                f"{address}: what answered does not speak Kafka's protocol as it should ({error})"
+            ) from None
+        except KprotoError:
+            await self.close()
+            raise
+        except TimeoutError:
+            await self.close()
+            raise RequestTimeoutError(
+                f"{address}: no broker answered within {limit_ms} ms "
+                "(connect_timeout_ms); is that a Kafka listener, with TLS as configured?"
+            ) from None
+        except BaseException:
+            await self.close()
+            raise
+
+    # What SASL needs
+
+    async def carry(self, step: Step, ends_at: float) -> Answer:
+        """Send a step of an authentication, past all that waits; gives what came for it."""
+        if step.request is None:
+            return await self._exchange_tokens(step.token)
+        request: Request[Any] = step.request
+        limit_ms = self.settings.request_timeout_ms
+        return cast(Answer, await self._exchange(request, step.version, ends_at, limit_ms))
+
+    async def _exchange_tokens(self, token: bytes) -> bytes:
+        """Send a token as a frame of its own, and wait for the broker's."""
+        self._raise_if_failed()
+        self._bare_token = self._loop.create_future()
+        self._writing.write(frame(token), self.clock.monotonic())
+        try:
+            return await self._bare_token
+        finally:
+            self._bare_token = None
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[float]:
+        """Hold back all requests that are not written yet.
+
+        Gives until when what is sent now must be answered, in seconds of the clock: the broker
+        answers what is under way first.
+        """
+        async with self._writing.alone():
+            yield self._waiting.last_end + self.settings.request_timeout_ms / 1000
+
+    @property
+    def usable(self) -> bool:
+        """False once the connection is closed or has failed."""
+        return self._error is None
+
+    @property
+    def used_at(self) -> float:
+        """When something was written last, in seconds of the clock."""
+        return self._writing.used_at
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for their response."""
+        return len(self._waiting)
+
+    @property
+    def was_dropped(self) -> bool:
+        """True where it failed while something was under way, and nobody here closed it."""
+        return self._error is not None and self._had_work and not self._was_closed_here
+
+    def version_of(self, request: type[Request[R]], at_most: int | None = None) -> int:
+        """The version in which this broker is asked. Raises UnsupportedVersionError."""
+        known = self._versions.get((request, at_most))
+        if known is None:
+            unstable = self.settings.unstable_versions
+            known = negotiate(request, self.ranges, unstable=unstable, at_most=at_most)
+            self._versions[request, at_most] = known
+        return known
+
+    def version_for(self, request: Request[R]) -> int:
+        """The highest version that both sides speak and that has every field that is set.
+
+        Fields that are ignorable and begin later fall away, but for the id of what the request is
+        about. Raises UnsupportedVersionError, which names the field that leaves none, or the two
+        that exclude each other.
+        """
+        return version_for(request, self.version_of)
+
+    async def request(
+        self, request: Request[R], *, version: int | None = None, timeout_ms: int | None = None
+    ) -> R:
+        """Send `request` and wait for its response, in the version that `version_for` gives.
+
+        Raises EncodeError when that version cannot express the request, RequestTimeoutError
+        `timeout_ms` after it was its turn to be written (then the connection is closed: a broker
+        that is silent is taken for lost), BrokerConnectionError when the connection is lost,
+        DecodeError when the response cannot be read.
+
+        Where the connection was closed before the request was written, it goes out once more, on a
+        new connection; so does one that only asks, if the broker closed while nothing had passed
+        for a while.
+        """
+        try:
+            return await self._request(request, version, timeout_ms)
+        except BrokerConnectionError as error:
+            if self.reopen is None or not may_resend(type(request), error):
+                raise
+        connection = await self.reopen()
+        return await connection._request(request, version, timeout_ms)
+
+    async def _request(self, request: Request[R], version: int | None, timeout_ms: int | None) -> R:
+        self._raise_if_failed()
+        used = self.version_for(request) if version is None else version
+        limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
+        async with self._slots:
+            await self._until_writable(type(request), used, limit_ms, "was not answered")
+            ends_at = self.clock.monotonic() + limit_ms / 1000
+            return cast(R, await self._exchange(request, used, ends_at, limit_ms))
+
+    def post(
+        self, request: Request[R], *, version: int, tell: Tell, may_be_lost: bool = False
+    ) -> bool:
+        """Write `request` now, and `tell` later what came of it: the response, or an error.
+
+        False, and nothing done, where there is something to wait for: other requests, or a broker
+        that does not read, or that may be closing the connection, unless it `may_be_lost`. Then
+        `request` waits. Raises what it raises before it has written.
+        """
+        self._refuse_unanswered(request, version)
+        now = self.clock.monotonic()
+        if not self._can_post(now, may_be_lost=may_be_lost):
+            return False
+        try:
+            _, data = self._protocol.send(request, version)
+        except BaseException:
+            self._slots.give_back()
+            raise
+        self._post(type(request), version, data, tell, now)
+        return True
+
+    def post_encoded(
+        self, request: type[Request[R]], body: Sequence[bytes], *, version: int, tell: Tell
+    ) -> bool:
+        """`post` of a request that is answered, and is encoded already: `body` joined."""
+        now = self.clock.monotonic()
+        if not self._can_post(now):
+            return False
+        try:
+            data = self._protocol.send_encoded(request, version, body)
+        except BaseException:
+            self._slots.give_back()
+            raise
+        self._post(request, version, data, tell, now)
+        return True
+
+    def _can_post(self, now: float, *, may_be_lost: bool = False) -> bool:
+        """Take a slot, if nothing has to be waited for. Raises what ended the connection."""
+        if not self._writing.is_at_hand:
+            return False
+        self._raise_if_failed()
+        return (may_be_lost or not self._is_quiet(now)) and self._slots.take_at_once()
+
+    def _is_quiet(self, now: float) -> bool:
+        """True where nothing has passed for a while: the broker may be closing the connection."""
+        return now - self._writing.used_at > QUIET_S and not self._waiting
+
+    def is_idle_since(self, moment: float) -> bool:
+        """True where nothing is under way, and was written after `moment`, in seconds."""
+        return self.used_at <= moment and not self._waiting and self._writing.is_empty
+
+    def _post(
+        self, request: type[Message], version: int, data: bytes, tell: Tell, now: float
+    ) -> None:
+        """Write a frame; what follows costs no time on the way."""
+        self._writing.write_now(data, now)
+        limit_ms = self.settings.request_timeout_ms
+        ends_at = now + limit_ms / 1000
+        self._waiting.expect(
+            InFlightRequest(request, version, tell, ends_at, limit_ms, holds_slot=True)
+        )
+        self._watch.written(request, version, len(data), now)
+
+    def _tell(self, exchange: InFlightRequest, outcome: Response | KprotoError) -> None:
+        if exchange.holds_slot:
+            self._slots.give_back()
+        exchange.tell(outcome)
+
+    async def send_only(self, request: Request[R], *, version: int | None = None) -> None:
+        """Send a request that no broker answers (Produce with acks=0).
+
+        Waits while the broker does not read what was sent before; after `request_timeout_ms` it
+        is taken for lost. Raises as `request` does.
+        """
+        used = self.version_for(request) if version is None else version
+        limit_ms = self.settings.request_timeout_ms
+        await self._until_writable(type(request), used, limit_ms, "could not be sent")
+        self._raise_if_failed()
+        _, data = self._protocol.send(request, used)
+        now = self.clock.monotonic()
+        self._writing.write(data, now)
+        self._watch.sent_only(type(request), used, len(data), now)
+
+    async def _until_writable(
+        self, request: type[Message], version: int, limit_ms: int, what: str
+    ) -> None:
+        """Wait while the broker does not read, behind those who wait already.
+
+        Raises RequestTimeoutError when that takes too long. Who writes at once when it returns is
+        overtaken by nobody.
+        """
+        is_quiet = self._error is None and self._is_quiet(self.clock.monotonic())
+        if self._writing.is_free and not is_quiet:
+            return
+        try:
+            await self._writing.turn(
+                limit_ms / 1000, lambda: self._is_quiet(self.clock.monotonic())
+            )
+        except TimeoutError:
+            muting = self._writing.muting
+            if muting.is_on:
+                raise muted(self.address, request, version, limit_ms, muting.left_s) from None
+            error = silent(self.address, request, version, what, limit_ms)
+            self.fail(error)
+            raise error from None
+
+    async def _exchange(
+        self,
+        request: Request[R],
+        version: int,
+        ends_at: float = NEVER,
+        limit_ms: int = 0,
+    ) -> Response:
+        """Write a request in this turn, and wait for its response."""
+        self._raise_if_failed()
+        future: asyncio.Future[Response] = self._loop.create_future()
+
+        def tell(outcome: Response | KprotoError) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, Response):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+
+        exchange = InFlightRequest(type(request), version, tell, ends_at, limit_ms)
+        now = self.clock.monotonic()
+        self._writing.write(self._begin(request, exchange, now), now)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            exchange.ends_at = NEVER  # nobody waits for it any more
+            raise
+
+    def _begin(self, request: Request[R], exchange: InFlightRequest, now: float) -> bytes:
+        """Expect the response to a request; returns its frame, which goes out next."""
+        self._refuse_unanswered(request, exchange.version)
+        _, data = self._protocol.send(request, exchange.version)
+        exchange.woke = self._is_quiet(now)
+        self._writing.note(exchange)
+        self._waiting.expect(exchange)
+        self._watch.written(exchange.request, exchange.version, len(data), now)
+        return data
+
+    def _refuse_unanswered(self, request: Request[R], version: int) -> None:
+        if not expects_response(request, version):
+            raise ConfigurationError(
+                f"no broker answers this {type(request).__name__} v{version}: it has "
+                "acks=0, or asks for nothing; `BrokerConnection.send_only` does not wait"
+            )
+
+    def _give_up(self, late: InFlightRequest) -> None:
+        """Drop the connection: a broker that was silent for so long is taken for lost."""
+        what = "was not answered"
+        error = silent(self.address, late.request, late.version, what, late.limit_ms)
+        self._tell(late, error)
+        self.fail(error)
+
+    def _raise_if_failed(self) -> None:
+        if self._error is not None:
+            error = fresh(self._error, self.address)
+            if isinstance(error, BrokerConnectionError):
+                error.never_written = True
+            raise error
+
+    def fail(self, error: KprotoError) -> None:
+        """Give every waiting request the error, and drop the connection."""
+        if self._error is None:
+            self._error = error
+            self.failed_at = self.clock.monotonic()
+            self._had_work = self._waiting.hold_work
+        self._waiting.stop()
+        if self._sasl is not None:
+            self._sasl.stop()
+        if self._bare_token is not None and not self._bare_token.done():
+            self._bare_token.set_exception(fresh(self._error, self.address))
+        self._watch.lost(
+            self._error, had_work=self._had_work, was_closed_here=self._was_closed_here
+        )
+        if not self._writing.end() and not self._lost.done():
+            self._lost.set_result(None)
+        while (exchange := self._waiting.take()) is not None:
+            self._tell(exchange, self._lost_with(exchange))
+
+    def _lost_with(self, exchange: InFlightRequest) -> KprotoError:
+        """What a request that waited is told."""
+        assert self._error is not None
+        error = fresh(self._error, self.address)
+        if isinstance(error, BrokerConnectionError):
+            error.never_written = not exchange.is_written
+            error.woke = exchange.woke and self._is_closed_by_peer
+        return error
+
+    async def close(self) -> None:
+        """Close the connection and wait until it is; requests still waiting get an error."""
+        self.abort()
+        await asyncio.shield(self._lost)
+        if self._sasl is not None:
+            await self._sasl.stopped()
+
+    def abort(self) -> None:
+        """Close the connection; requests still waiting get an error."""
+        self._was_closed_here = True
+        self.fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._writing.attach(cast(asyncio.Transport, transport))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._error is not None:
+            return
+        try:
+            for data in self._reader.advance(nbytes):
+                if self._bare_token is None:
+                    self._receive(data)
+                elif not self._bare_token.done():
+                    self._bare_token.set_result(data)
+        except KprotoError as error:
+            if self._stage is Stage.VERSIONS and not self._tls.enabled:
+                error = spoken_in_the_clear(self._reader.begun, str(self.address)) or error
+            self.fail(error)
+
+    def _receive(self, data: bytes) -> None:
+        answered = self._waiting.take()
+        outcome: Response | KprotoError
+        try:
+            message = self._protocol.receive_message(data)
+        except DecodeError as error:
+            outcome = error
+        except ProtocolError as error:
+            self._waiting.put_back(answered)
+            self.fail(error)
+            return
+        except BaseException:  # no memory for it, say: whoever waits is told as the loop drops us
+            self._waiting.put_back(answered)
+            raise
+        else:
+            assert message is not None, "what could be asked can be read"
+            outcome = message
+            if getattr(message, "throttle_time_ms", 0) and answered is not None:
+                self._throttle(asked_to_wait_ms(message, answered.version))
+        if answered is not None:
+            self._watch.answered(len(data), outcome)
+            self._tell(answered, outcome)
+
+    def _throttle(self, asked_ms: int) -> None:
+        """Send nothing for so long: the broker would not read it."""
+        waits_ms = min(asked_ms, self.settings.throttle_max_ms)
+        self.reach.throttled_ms += waits_ms
+        self._writing.muting.begin(waits_ms)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        left = self._reader.pending
+        self._writing.detach()
+        self._is_closed_by_peer = not left
+        is_in_sasl = self._stage is Stage.AUTHENTICATION and self._sasl is not None
+        error = disconnect_error(
+            exc,
+            left,
+            self._reached(),
+            address=self.address,
+            settings=self.settings,
+            tls=self._tls,
+            cut_off=self._sasl.cut_off() if is_in_sasl and self._sasl is not None else None,
+            is_asked=self._protocol.pending.oldest is not None,
+        )
+        self.fail(error)
+        if not self._lost.done():
+            self._lost.set_result(None)
+
+    def _reached(self) -> Stage:
+        """How far the connection has come: it is open once anything was answered."""
+        oldest = self._protocol.pending.oldest
+        if self._stage is Stage.FIRST_REQUEST and (
+            oldest is None or oldest.correlation_id != self._opened_with + 1
+        ):
+            return Stage.OPEN
+        return self._stage
+
+    def pause_writing(self) -> None:
+        self._writing.pause()
+
+    def resume_writing(self) -> None:
+        self._writing.resume()

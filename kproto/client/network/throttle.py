@@ -1,0 +1,109 @@
+"""How long a connection is to send nothing, because its broker said so (KIP-219).
+
+Since Kafka 2.0 a broker that throttles a client answers at once, says how long it reads no more of
+that connection, and leaves it to the client to wait. What waits here has not been written, so that
+no request's time runs meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ...clock import Clock, Timer
+from ...messages.base import Response
+
+__all__ = ["Throttle", "asked_to_wait_ms"]
+
+#: From which version on the answer comes before the wait, by the names of requests. Before it the
+#: broker has waited already, and what it says is what it did. Those that are not here came later,
+#: and mean it in every version. Source: the definitions' comments.
+WAITS_BEHIND_FROM: Final = {
+    "AddOffsetsToTxn": 1,
+    "AddPartitionsToTxn": 1,
+    "AlterConfigs": 1,
+    "AlterReplicaLogDirs": 1,
+    "ApiVersions": 2,
+    "CreateAcls": 1,
+    "CreateDelegationToken": 1,
+    "CreatePartitions": 1,
+    "CreateTopics": 3,
+    "DeleteAcls": 1,
+    "DeleteGroups": 1,
+    "DeleteRecords": 1,
+    "DeleteTopics": 2,
+    "DescribeAcls": 1,
+    "DescribeConfigs": 2,
+    "DescribeDelegationToken": 1,
+    "DescribeGroups": 2,
+    "DescribeLogDirs": 1,
+    "EndTxn": 1,
+    "ExpireDelegationToken": 1,
+    "Fetch": 8,
+    "FindCoordinator": 2,
+    "Heartbeat": 2,
+    "InitProducerId": 1,
+    "JoinGroup": 3,
+    "LeaveGroup": 2,
+    "ListGroups": 2,
+    "ListOffsets": 3,
+    "Metadata": 6,
+    "OffsetCommit": 4,
+    "OffsetFetch": 4,
+    "Produce": 6,
+    "RenewDelegationToken": 1,
+    "SyncGroup": 2,
+    "TxnOffsetCommit": 1,
+}
+
+
+def asked_to_wait_ms(response: Response, version: int) -> int:
+    """For how long a response of that version asks to send no more, in ms."""
+    asked: int = getattr(response, "throttle_time_ms", 0)
+    if asked > 0:
+        name = type(response)._generated().__name__.removesuffix("Response")
+        if version < WAITS_BEHIND_FROM.get(name, 0):
+            return 0
+    return max(asked, 0)
+
+
+class Throttle:
+    """While it `is_on` nothing is sent: until `not_before`, in seconds of the clock."""
+
+    __slots__ = ("_clock", "_over", "_timer", "is_on", "not_before")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._over = asyncio.Event()
+        self._timer: Timer | None = None
+        self.is_on = False
+        self.not_before = float("-inf")
+
+    def begin(self, ms: int) -> None:
+        """Wait so long from now on; the longest of several counts."""
+        until = self._clock.monotonic() + ms / 1000
+        if until <= self.not_before or ms <= 0:
+            return
+        self.end()
+        self.not_before = until
+        self.is_on = True
+        self._over.clear()
+        self._timer = self._clock.call_later(ms / 1000, self.end)
+
+    def end(self) -> None:
+        """Wait no longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.is_on = False
+        self._over.set()
+
+    @property
+    def left_s(self) -> float:
+        """How long it lasts yet, in seconds."""
+        return max(0.0, self.not_before - self._clock.monotonic()) if self.is_on else 0.0
+
+    async def over(self) -> None:
+        """Wait until it is over, or the connection is lost."""
+        while self.is_on:
+            await self._over.wait()
