@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .. import messages
-from ..study.conversations import KIND_WORDS, Event, Kind, Side, api_name
+from ..study.conversations import KIND_DESCRIPTIONS, Event, Kind, Side, api_name
 from ..wire.errors import ConfigurationError
 
 __all__ = ["LineFilter", "line_as_json", "line_as_text", "parse_apis"]
@@ -111,7 +111,7 @@ def line_as_text(event: Event, connection: int, *, show_secrets: bool = False) -
         parts.append("no answer is wanted")
     if show_secrets and (token := _token(event)):
         parts.append(repr(token))
-    words = [text for text in (KIND_WORDS.get(event.kind), event.note) if text]
+    words = [text for text in (KIND_DESCRIPTIONS.get(event.kind), event.note) if text]
     line = " ".join(parts)
     return f"{line}: {'; '.join(words)}" if words else line
 

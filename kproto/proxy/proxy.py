@@ -16,8 +16,8 @@ from typing import Final, Self
 
 from ..security.tls import TlsContexts
 from ..study.conversations import Event
-from ..study.hiding import frame_without_secrets
 from ..study.recording import Entry, Recorder
+from ..study.redaction import redact_frame
 from ..wire.errors import BrokerConnectionError, ConfigurationError, EncodeError
 from .relay import Relay, now_us
 from .rewriting import PLACES, Node, NodeMap, put_addresses
@@ -177,7 +177,7 @@ class Proxy:
         for event in events:
             if event.data and self._recorder is not None:
                 shown = self._settings.show_secrets
-                data = event.data if shown else frame_without_secrets(event)
+                data = event.data if shown else redact_frame(event)
                 self._record(Entry(event.time_us, number, event.side, data))
             if self._on_event is not None:
                 self._on_event(event, number)

@@ -7,12 +7,12 @@ from itertools import pairwise
 from hypothesis import given as given_by
 from hypothesis import strategies as st
 
-from kproto.study.tcp import Gap, Piece, Stream
+from kproto.study.tcp_streams import Gap, StreamData, TcpStream
 
 MODULUS = 1 << 32
 
 
-def datas(pieces: list[Piece]) -> list[bytes | Gap]:
+def datas(pieces: list[StreamData]) -> list[bytes | Gap]:
     return [piece.data for piece in pieces]
 
 
@@ -41,7 +41,7 @@ def test_shuffled_doubled_and_overlapping_segments_come_out_the_same(
     drawn: tuple[bytes, int, list[tuple[int, bytes]]],
 ) -> None:
     data, first, segments = drawn
-    stream = Stream()
+    stream = TcpStream()
     stream.begin((first - 1) % MODULUS)
     out = [given for sequence, piece in segments for given in datas(stream.add(sequence, piece, 0))]
     assert b"".join(piece for piece in out if isinstance(piece, bytes)) == data
@@ -56,7 +56,7 @@ def test_what_is_missing_is_a_gap_of_its_size(
 ) -> None:
     whole, first, segments = drawn
     kept = data.draw(st.lists(st.sampled_from(segments), max_size=6))
-    stream = Stream()
+    stream = TcpStream()
     stream.begin((first - 1) % MODULUS)
     out = [given for sequence, piece in kept for given in datas(stream.add(sequence, piece, 0))]
     out += datas(stream.end())
@@ -73,38 +73,38 @@ def test_what_is_missing_is_a_gap_of_its_size(
 
 
 def test_bytes_that_the_receiver_has_and_nobody_captured_are_lost() -> None:
-    stream = Stream()
+    stream = TcpStream()
     stream.begin(99)
     assert stream.add(110, b"later", 7) == []
     assert stream.confirm(110) == []  # no more than is missing: it may still come
     found = [stream.confirm(115) for _ in range(3)]
-    assert found == [[], [], [Piece(7, Gap(10)), Piece(7, b"later")]]
+    assert found == [[], [], [StreamData(7, Gap(10)), StreamData(7, b"later")]]
 
 
 def test_bytes_have_the_time_at_which_they_were_there() -> None:
-    filled = Stream()
+    filled = TcpStream()
     filled.begin(99)
     assert filled.add(103, b"later", 7) == []
-    assert filled.add(100, b"one", 9) == [Piece(9, b"one"), Piece(9, b"later")]
-    missed = Stream()
+    assert filled.add(100, b"one", 9) == [StreamData(9, b"one"), StreamData(9, b"later")]
+    missed = TcpStream()
     missed.begin(99)
     assert missed.add(103, b"later", 7) == []
     assert missed.add(108, b"last", 8) == []
-    assert missed.end() == [Piece(7, Gap(3)), Piece(7, b"later"), Piece(8, b"last")]
+    assert missed.end() == [StreamData(7, Gap(3)), StreamData(7, b"later"), StreamData(8, b"last")]
 
 
 def test_what_waits_is_bounded() -> None:
-    stream = Stream(max_waiting_bytes=10)
+    stream = TcpStream(max_waiting_bytes=10)
     stream.begin(99)
     assert stream.add(200, b"12345678", 0) == []
     assert datas(stream.add(300, b"123", 0)) == [Gap(100), b"12345678"]
-    many = Stream(max_waiting_segments=2)
+    many = TcpStream(max_waiting_segments=2)
     many.begin(99)
     assert [datas(many.add(110 + 10 * n, b"x", 0)) for n in range(3)] == [[], [], [Gap(10), b"x"]]
 
 
 def test_a_stream_may_be_seen_from_its_middle() -> None:
-    stream = Stream()
+    stream = TcpStream()
     assert datas(stream.add(1000, b"abc", 0)) == [b"abc"]
     assert stream.add(999, b"", 0) == []  # a keepalive
     assert stream.add(998, b"xx", 0) == []
@@ -113,7 +113,7 @@ def test_a_stream_may_be_seen_from_its_middle() -> None:
 
 
 def test_ten_thousand_segments_in_reverse() -> None:
-    stream = Stream()
+    stream = TcpStream()
     stream.begin(0)
     for n in reversed(range(1, 10_000)):
         assert stream.add(1 + n, b"x", 0) == []

@@ -47,7 +47,7 @@ FORMS: Final = ("auto", "hex", "base64", "binary")
 
 
 def read_bytes(given: bytes, form: str = "auto") -> bytes:
-    """The bytes that `given` stands for, in one of `FORMS`.
+    """The bytes that `input_formats` stands for, in one of `FORMS`.
 
     `auto` takes text of hex digits (with spaces, `0x`, `\\x`, colons or commas between), the output
     of `hexdump -C`, `xxd`, `od -t x1` or `tcpdump -x`, then base64 of either alphabet; what is

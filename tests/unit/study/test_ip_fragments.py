@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.study.flows import of_segments
-from kproto.study.fragments import MAX_AGE_US, Fragment, Fragments, PacketId
-from kproto.study.pcap import Skipped, read_segments
-from kproto.study.tcp import Segment
+from kproto.study.flows import events_of_segments
+from kproto.study.ip_fragments import MAX_AGE_US, Fragment, FragmentReassembler, PacketId
+from kproto.study.pcap import SkippedPackets, read_segments
+from kproto.study.tcp_streams import Segment
 from tests.unit.study.packets import LINKS, connection, file_of, ip4, ip6
 from tests.unit.study.talk import frames
 
@@ -48,7 +48,7 @@ def pieces_of(draw: st.DrawFn, number: int = 1) -> tuple[bytes, list[Fragment]]:
 @given(pieces_of())
 def test_pieces_in_any_order_make_the_payload_once(found: tuple[bytes, list[Fragment]]) -> None:
     payload, pieces = found
-    waiting = Fragments()
+    waiting = FragmentReassembler()
     *before, last = [waiting.add(piece) for piece in pieces]
     assert before == [None] * len(before)
     assert last == payload
@@ -62,7 +62,7 @@ def test_pieces_that_come_again_change_nothing(
     """As where a packet was seen on two interfaces."""
     payload, pieces = found
     doubled = data.draw(st.permutations(pieces * 2))
-    waiting = Fragments()
+    waiting = FragmentReassembler()
     got = [waiting.add(piece) for piece in doubled]
     assert [each for each in got if each is not None] == [payload]
     assert waiting.end() == 0
@@ -74,7 +74,7 @@ def test_two_packets_at_once(
 ) -> None:
     mixed = one[1] + other[1]
     random.shuffle(mixed)
-    waiting = Fragments()
+    waiting = FragmentReassembler()
     got = [whole for piece in mixed if (whole := waiting.add(piece)) is not None]
     assert sorted(got) == sorted([one[0], other[0]])
     assert waiting.end() == 0
@@ -86,18 +86,18 @@ def test_a_piece_that_never_comes_leaves_the_others_out(
 ) -> None:
     _, pieces = found
     pieces.remove(data.draw(st.sampled_from(pieces)))
-    waiting = Fragments()
+    waiting = FragmentReassembler()
     assert [waiting.add(piece) for piece in pieces] == [None] * len(pieces)
     assert waiting.end() == len(pieces)
 
 
 def test_a_number_that_is_used_again_begins_anew() -> None:
     old, new = cut(bytes(40), [2, 4]), cut(b"\1" * 40, [2, 4])
-    waiting = Fragments()
+    waiting = FragmentReassembler()
     assert [waiting.add(piece) for piece in (*old[:2], *new)] == [None] * 4 + [b"\1" * 40]
     assert waiting.end() == 2
     # And behind one that was whole.
-    waiting = Fragments()
+    waiting = FragmentReassembler()
     got = [waiting.add(piece) for piece in (*old, *new)]
     assert [each for each in got if each] == [bytes(40), b"\1" * 40]
     assert waiting.end() == 0
@@ -116,7 +116,7 @@ def test_a_number_that_is_used_again_begins_anew() -> None:
 def test_pieces_that_contradict_are_never_put_together(
     first: tuple[int, bool, int], second: tuple[int, bool, int]
 ) -> None:
-    waiting = Fragments()
+    waiting = FragmentReassembler()
     for offset, more, size in (first, second):
         assert waiting.add(Fragment(0, packet(1), offset, more, bytes(size))) is None
     assert waiting.left_out == 1
@@ -132,17 +132,17 @@ def test_pieces_that_contradict_are_never_put_together(
     ],
 )
 def test_what_is_no_piece_is_left_out(piece: Fragment) -> None:
-    waiting = Fragments()
+    waiting = FragmentReassembler()
     assert waiting.add(piece) is None
     assert waiting.left_out == waiting.end() == 1
 
 
 def test_pieces_that_are_too_far_apart() -> None:
     early, late = cut(bytes(16), [1])
-    waiting = Fragments()
+    waiting = FragmentReassembler()
     assert waiting.add(early) is None
     assert waiting.add(late._replace(time_us=MAX_AGE_US)) == bytes(16)
-    waiting = Fragments()
+    waiting = FragmentReassembler()
     assert waiting.add(early) is None
     assert waiting.add(late._replace(time_us=MAX_AGE_US + 1)) is None
     assert waiting.left_out == 1
@@ -151,7 +151,7 @@ def test_pieces_that_are_too_far_apart() -> None:
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=100), st.booleans())
 def test_what_waits_is_bounded(numbers: list[int], by_bytes: bool) -> None:
     bounds = {"max_waiting_bytes": 800} if by_bytes else {"max_waiting_pieces": 10}
-    waiting = Fragments(**bounds)
+    waiting = FragmentReassembler(**bounds)
     begun: list[int] = []
     for number in numbers:
         assert waiting.add(Fragment(0, packet(number), 0, True, bytes(80))) is None
@@ -212,11 +212,11 @@ def test_a_capture_in_pieces_is_that_of_whole_packets(link: str) -> None:
         for piece in reversed(MAKERS[link](segment, number))
     ]
     assert len(packets) > len(SEGMENTS)
-    skipped = Skipped()
+    skipped = SkippedPackets()
     found = list(read_segments(io.BytesIO(pcap_of(packets)), skipped))
     assert [each[1:] for each in found] == [each[1:] for each in whole]
-    assert skipped == Skipped()
-    apis = [one.event.api for one in of_segments(found)]
+    assert skipped == SkippedPackets()
+    apis = [one.event.api for one in events_of_segments(found)]
     assert apis == [api for api in ("ApiVersions", "Metadata", "Produce", "Fetch") for _ in "CB"]
 
 
@@ -232,15 +232,15 @@ def test_a_first_piece_without_a_whole_header_of_tcp(link: str, size: int) -> No
 def test_pieces_that_are_never_whole_are_counted(link: str) -> None:
     pieces = MAKERS[link](LARGE, 1)
     assert len(pieces) == 4
-    skipped = Skipped()
+    skipped = SkippedPackets()
     data = pcap_of([*MAKERS[link](SEGMENTS[3], 2), *pieces[1:]])
     assert len(list(read_segments(io.BytesIO(data), skipped))) == 1
-    assert skipped == Skipped(fragments=3)
+    assert skipped == SkippedPackets(fragments=3)
     # Nor is one of which the capture holds the begin alone.
-    skipped = Skipped()
+    skipped = SkippedPackets()
     data = pcap_of([pieces[0][:-8], *pieces[1:]])
     assert list(read_segments(io.BytesIO(data), skipped)) == []
-    assert skipped == Skipped(fragments=4)
+    assert skipped == SkippedPackets(fragments=4)
 
 
 def test_one_piece_that_is_all() -> None:
@@ -254,6 +254,6 @@ def test_pieces_of_other_protocols_are_other_packets() -> None:
     pieces = [bytearray(each) for each in ip4_pieces(LARGE, 1)]
     for each in pieces:
         each[9] = 17
-    skipped = Skipped()
+    skipped = SkippedPackets()
     assert list(read_segments(io.BytesIO(pcap_of([bytes(each) for each in pieces])), skipped)) == []
-    assert skipped == Skipped(other=4)
+    assert skipped == SkippedPackets(other=4)

@@ -11,13 +11,13 @@ from ..records.codecs.compression import MAX_DECOMPRESSED_BYTES, Codec
 from ..wire.errors import MissingCodecError
 from .node import Budget
 
-__all__ = ["Opening"]
+__all__ = ["RecordsContext"]
 
 #: Topics whose records hold credentials: what of them is not taken apart is hidden.
 _TOPICS_WITH_SECRETS: Final = frozenset({"__cluster_metadata"})
 
 
-class Opening:
+class RecordsContext:
     """What opening records of one tree may take, and what is known of them.
 
     `topic` is where they were read, "" where that is not known. `left` bytes may come of all

@@ -2,8 +2,8 @@
 
 A reader of its own: it shares neither code nor words with the generated classes and with the walk
 that explains their errors, so that each can be tested by the other. Owns what each type is on the
-wire. What stands inside fields of records is asked of `opening`, what values mean of `meanings`.
-Every step goes forward in the bytes, and the depth is that of the definition.
+wire. What stands inside fields of records is asked of `records_context`, what values mean of
+`value_meanings`. Every step goes forward in the bytes, and the depth is that of the definition.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ..wire.limits import (
     MAX_TAGGED_FIELDS,
 )
 from ..wire.uuid import Uuid
-from .abouts import about_field
-from .meanings import meaning_of
+from .field_descriptions import field_description
 from .node import Budget, Fault, Node
+from .value_meanings import meaning_of
 
-__all__ = ["Inside", "MessageReader", "Secrets", "StopError", "minimal_size"]
+__all__ = ["ContentReader", "MessageReader", "Secrets", "UnreadableError", "minimal_size"]
 
 #: Opens what stands in a field of records or bytes: by the node, its field and the topic that the
 #: bytes name. The node owns all its bytes, and may give some to children.
-Inside: TypeAlias = Callable[[Node, LayoutField, str], None]
+ContentReader: TypeAlias = Callable[[Node, LayoutField, str], None]
 
 #: The attributes of a struct, by its class name, that carry a secret.
 Secrets: TypeAlias = Callable[[str], frozenset[str]]
@@ -46,7 +46,7 @@ _TOPIC_NAMES: Final = frozenset({"name", "topic", "topic_name"})
 _METADATA_TOPIC_ID: Final = bytes(15) + b"\1"
 
 
-class StopError(Exception):
+class UnreadableError(Exception):
     """Reading cannot go on; the fault stands in the tree already."""
 
     def __init__(self, fault: Fault) -> None:
@@ -70,7 +70,7 @@ class MessageReader:
         budget: Budget,
         *,
         secrets: Secrets = lambda _: frozenset(),
-        inside: Inside | None = None,
+        inside: ContentReader | None = None,
         buffer: str = "",
         layer: str = "message",
     ) -> None:
@@ -94,7 +94,7 @@ class MessageReader:
         self.reached = root.offset
         try:
             end = self.fields(shape, root, root.offset, root.path)
-        except StopError:
+        except UnreadableError:
             root.size = self.reached - root.offset
             raise
         root.size = end - root.offset
@@ -112,7 +112,7 @@ class MessageReader:
         self, shape: StructLayout, field: LayoutField, parent: Node, pos: int, path: str
     ) -> int:
         node = self.node(parent, field.attribute, path, field.type.kind, pos)
-        node.about = about_field(self.message, shape.name, field.name)
+        node.about = field_description(self.message, shape.name, field.name)
         return self.value(shape, field, field.type, node, pos)
 
     def node(self, parent: Node, name: str, path: str, kind: str, pos: int) -> Node:
@@ -138,7 +138,7 @@ class MessageReader:
                 end = self.fixed(kind, node, pos)
             else:
                 end = self.counted(kind, node, pos)
-        except StopError:
+        except UnreadableError:
             node.size = max(self.reached - node.offset, 0)
             raise
         node.size = end - node.offset
@@ -195,7 +195,7 @@ class MessageReader:
             previous = -1
             for _ in range(count):
                 previous, pos = self.tag(shape, node, pos, path, previous)
-        except StopError:
+        except UnreadableError:
             node.size = max(self.reached - node.offset, 0)
             raise
         node.size = pos - node.offset
@@ -227,7 +227,7 @@ class MessageReader:
             self.owns(node, start, pos)
             end = pos + length
             self.content_of_tag(shape, node, tag, pos, end, path)
-        except StopError:
+        except UnreadableError:
             node.size = max(self.reached - node.offset, 0)
             raise
         node.size = end - node.offset
@@ -244,7 +244,7 @@ class MessageReader:
             return
         at = f"{path}.{field.attribute}".lstrip(".")
         inner = self.node(node, field.attribute, at, field.type.kind, pos)
-        inner.about = about_field(self.message, shape.name, field.name)
+        inner.about = field_description(self.message, shape.name, field.name)
         stopped = self.value(shape, field, field.type, inner, pos)
         if stopped != end:
             reason = f"tag {tag} announces {end - pos} bytes and holds {stopped - pos}"
@@ -414,13 +414,13 @@ class MessageReader:
 
     def stopped(
         self, node: Node, reason: str, offset: int, expected: str, path: str | None
-    ) -> StopError:
+    ) -> UnreadableError:
         """The error of a fault, which stands at `node` from now on."""
         if offset > self.reached:
             self.owns(node, node.offset, offset)
         where = node.path if path is None else path
         node.fault = Fault(reason, where, offset, expected, self.layer)
-        return StopError(node.fault)
+        return UnreadableError(node.fault)
 
 
 def _width(kind: WireType) -> int | None:

@@ -13,15 +13,15 @@ from typing import Final
 
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 
-__all__ = ["FrameCutter"]
+__all__ = ["FrameSplitter"]
 
 _SIZE: Final = struct.Struct(">i")
 
 
-class FrameCutter:
+class FrameSplitter:
     """Bytes in by `feed`, frames with their size out by `next_frame`.
 
-    `lost` says why the stream can no longer be cut; what is left is then had by `take_rest`.
+    `lost` says why the stream can no longer be cut; what is left is then had by `take_unframed`.
     """
 
     def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
@@ -60,7 +60,7 @@ class FrameCutter:
         del held[:end]
         return whole
 
-    def take_rest(self) -> bytes:
+    def take_unframed(self) -> bytes:
         """All bytes of which no frame was made; they are then no longer here."""
         rest = bytes(self._held)
         self._held.clear()

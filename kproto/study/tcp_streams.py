@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-__all__ = ["MAX_WAITING_BYTES", "MAX_WAITING_SEGMENTS", "Gap", "Piece", "Segment", "Stream"]
+__all__ = ["MAX_WAITING_BYTES", "MAX_WAITING_SEGMENTS", "Gap", "Segment", "StreamData", "TcpStream"]
 
 #: Bytes of one direction that wait for those before them; with more, these are taken for lost. As
 #: much as the largest window of a connection mostly is.
@@ -47,7 +47,7 @@ class Gap(NamedTuple):
     size: int
 
 
-class Piece(NamedTuple):
+class StreamData(NamedTuple):
     """What is next in a direction, and when it was there, in microseconds.
 
     Bytes that waited for others came when the last of these did; those behind a gap, for which
@@ -59,7 +59,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(slots=True)
-class Stream:
+class TcpStream:
     """One direction of a connection.
 
     Positions are counted on without a bound, whatever the 32 bits of a sequence number say.
@@ -102,7 +102,7 @@ class Stream:
         """Whether the begin of the stream was captured."""
         return self._begin is not None
 
-    def add(self, sequence: int, data: bytes, time_us: int) -> list[Piece]:
+    def add(self, sequence: int, data: bytes, time_us: int) -> list[StreamData]:
         """Take a segment's bytes, captured at a time; what is now in order."""
         if not data:
             return []
@@ -128,7 +128,7 @@ class Stream:
         # What waits came before it, and counts where both have bytes.
         return self._merge(fresh, time_us)
 
-    def confirm(self, acknowledged: int) -> list[Piece]:
+    def confirm(self, acknowledged: int) -> list[StreamData]:
         """Take note that the receiver has all before a number; what that brings in order."""
         if self.next is None or not self._waiting:
             return []
@@ -137,9 +137,9 @@ class Stream:
         self._overdue += 1
         return self._skip() if self._overdue >= _PATIENCE else []
 
-    def end(self) -> list[Piece]:
+    def end(self) -> list[StreamData]:
         """All that still waits, with the gaps before it."""
-        out: list[Piece] = []
+        out: list[StreamData] = []
         while self._waiting:
             out += self._skip()
         return out
@@ -150,10 +150,10 @@ class Stream:
         distance = (sequence - self.next) % _MODULUS
         return self.next + distance - (_MODULUS if distance >= _HALF else 0)
 
-    def _merge(self, fresh: bytes, time_us: int) -> list[Piece]:
+    def _merge(self, fresh: bytes, time_us: int) -> list[StreamData]:
         """Give bytes that are next, which came at a time, and those that waited for them."""
         assert self.next is not None
-        out: list[Piece] = []
+        out: list[StreamData] = []
         begin = start = self.next
         stop = begin + len(fresh)
         while self._positions and self._positions[0] <= max(start, stop):
@@ -161,24 +161,24 @@ class Stream:
             captured_us, held = self._waiting.pop(first)
             self._waiting_bytes -= len(held)
             if first > start:
-                out.append(Piece(time_us, fresh[start - begin : first - begin]))
+                out.append(StreamData(time_us, fresh[start - begin : first - begin]))
                 start = first
             if first + len(held) > start:
                 time_us = max(time_us, captured_us)
-                out.append(Piece(time_us, held[start - first :]))
+                out.append(StreamData(time_us, held[start - first :]))
                 start = first + len(held)
         if start < stop:
-            out.append(Piece(time_us, fresh[start - begin :]))
+            out.append(StreamData(time_us, fresh[start - begin :]))
             start = stop
         self.next = start
         self._overdue = 0
         return out
 
-    def _skip(self) -> list[Piece]:
+    def _skip(self) -> list[StreamData]:
         """Go on behind the bytes that are missing first."""
         assert self.next is not None
         first = self._positions[0]
         gap = Gap(first - self.next)
         self.next = first
         time_us, _ = self._waiting[first]
-        return [Piece(time_us, gap), *self._merge(b"", time_us)]
+        return [StreamData(time_us, gap), *self._merge(b"", time_us)]

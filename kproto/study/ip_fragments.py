@@ -11,7 +11,13 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-__all__ = ["MAX_PAYLOAD_BYTES", "MAX_WAITING_BYTES", "MAX_WAITING_PIECES", "Fragment", "Fragments"]
+__all__ = [
+    "MAX_PAYLOAD_BYTES",
+    "MAX_WAITING_BYTES",
+    "MAX_WAITING_PIECES",
+    "Fragment",
+    "FragmentReassembler",
+]
 
 #: Bytes of pieces that are held; with more, the packet that began first is given up. What Linux
 #: holds by default (ipfrag_high_thresh).
@@ -58,7 +64,7 @@ class _Packet:
 
 
 @dataclass(slots=True)
-class Fragments:
+class FragmentReassembler:
     """Pieces that wait for the others of their packet."""
 
     max_waiting_bytes: int = MAX_WAITING_BYTES

@@ -1,6 +1,6 @@
 """Secrets out of what is shown or stored: SASL tokens, salted passwords, HMACs, values of settings.
 
-Which fields are secret `secrets` says. A frame keeps its size and its form:
+Which fields are secret `secret_fields` says. A frame keeps its size and its form:
 each byte of a secret becomes an asterisk. What cannot be read and may hold one, and what no
 definition knows, is hidden whole behind its header, as a SASL token may go without a handshake.
 """
@@ -16,9 +16,9 @@ from ..schema.json_form import json_name
 from ..schema.layout import StructLayout, layout
 from ..wire.errors import KprotoError
 from .conversations import Event, Kind, Side
-from .secrets import HIDDEN, has_secrets, secrets_in
+from .secret_fields import HIDDEN, has_secrets, secret_attributes
 
-__all__ = ["frame_without_secrets", "json_without_secrets"]
+__all__ = ["redact_frame", "redacted_json"]
 
 #: Bytes of a frame that say nothing secret: its size, api key, version and correlation id, or its
 #: size and correlation id.
@@ -32,7 +32,7 @@ _KEY_AND_VERSION: Final = 8
 _ASTERISK: Final = b"*"
 
 
-def frame_without_secrets(event: Event) -> bytes:
+def redact_frame(event: Event) -> bytes:
     """The bytes of an event with each secret byte as an asterisk; as many as there were."""
     match event.kind:
         case Kind.TOKEN:
@@ -102,7 +102,7 @@ def _hide_in(message: Struct) -> None:
     left = [message]
     while left:
         struct = left.pop()
-        secrets = secrets_in(type(struct))
+        secrets = secret_attributes(type(struct))
         for name in struct._names():
             value = getattr(struct, name)
             if name in secrets:
@@ -116,7 +116,7 @@ def _hide_in(message: Struct) -> None:
                 left += value
 
 
-def json_without_secrets(message: Message, version: int, *, show: bool = False) -> Any:
+def redacted_json(message: Message, version: int, *, show: bool = False) -> Any:
     """A message in Kafka's JSON form, each secret as `<hidden>` unless `show`.
 
     Raises EncodeError when the version cannot express the message.
@@ -128,7 +128,7 @@ def json_without_secrets(message: Message, version: int, *, show: bool = False) 
 
 
 def _hide_json(shape: StructLayout, struct: Struct, data: dict[str, Any]) -> None:
-    secrets = secrets_in(type(struct))
+    secrets = secret_attributes(type(struct))
     for field in shape.all_fields():
         key = json_name(field.name)
         if not data.get(key):

@@ -9,8 +9,8 @@ import pytest
 from kproto.schema.definitions import union
 from kproto.schema.naming import snake_case
 from kproto.schema.specs import FieldSpec
-from kproto.study import meanings
-from kproto.study.meanings import meaning_of
+from kproto.study import value_meanings
+from kproto.study.value_meanings import meaning_of
 from kproto.wire.uuid import ZERO_UUID
 
 CASES = [
@@ -69,7 +69,7 @@ def attributes(message: str) -> Iterator[str]:
 
 def test_every_row_is_of_a_field() -> None:
     everywhere = {name for message in union() for name in attributes(message)}
-    for row in (*meanings._NAMES, *meanings._BY_FIELD):
+    for row in (*value_meanings._NAMES, *value_meanings._BY_FIELD):
         if isinstance(row, tuple):
             assert row[1] in set(attributes(row[0])), row
         else:

@@ -11,9 +11,9 @@ from typing import Final
 
 from ..schema.definitions import union
 from ..schema.layout import LayoutField, layout
-from .leaves import Leaves
+from .message_reader import MessageReader, UnreadableError
 from .node import Budget, Node
-from .reading import MessageReader, StopError
+from .node_builder import NodeBuilder
 
 __all__ = ["open_embedded"]
 
@@ -21,7 +21,7 @@ _SUBSCRIPTION: Final = "ConsumerProtocolSubscription"
 _ASSIGNMENT: Final = "ConsumerProtocolAssignment"
 
 #: By message and field.
-_HELD: Final = {
+_EMBEDDED: Final = {
     ("DescribeGroupsResponse", "member_assignment"): _ASSIGNMENT,
     ("DescribeGroupsResponse", "member_metadata"): _SUBSCRIPTION,
     ("GroupMetadataValue", "assignment"): _ASSIGNMENT,
@@ -35,7 +35,7 @@ _HELD: Final = {
 
 def open_embedded(message: str, node: Node, field: LayoutField, budget: Budget) -> None:
     """Take apart the bytes of `node`, a field of `message`, if they are such a message."""
-    name = _HELD.get((message, field.attribute))
+    name = _EMBEDDED.get((message, field.attribute))
     content = node.value
     if name is None or not isinstance(content, bytes) or len(content) < 2:
         return
@@ -48,15 +48,15 @@ def open_embedded(message: str, node: Node, field: LayoutField, budget: Budget) 
     trial = Node("", node.path, "message", start + 2, node.source)
     try:
         end = MessageReader(node.source, node.end, name, Budget(0)).read(shape, trial)
-    except StopError:
+    except UnreadableError:
         return
     if end != node.end:
         return
     node.own -= len(content)
     node.value = len(content)
-    leaves = Leaves(node.source, node.end, budget, node.buffer, "stored")
-    leaves.number(node, "version", "int16", start)
-    root = leaves.node(node, name, "message", start + 2)
+    builder = NodeBuilder(node.source, node.end, budget, node.buffer, "stored")
+    builder.number(node, "version", "int16", start)
+    root = builder.node(node, name, "message", start + 2)
     root.path = node.path
     root.value = f"{name} v{shape.version}"
     reader = MessageReader(node.source, node.end, name, budget, buffer=node.buffer, layer="stored")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 from typing import Final, NoReturn
 
+from .message_reader import UnreadableError, minimal_size
 from .node import Budget, Fault, Node
-from .reading import StopError, minimal_size
 
-__all__ = ["Leaves", "shown_text"]
+__all__ = ["NodeBuilder", "printable_text"]
 
 _FORMATS: Final = {
     "int8": struct.Struct(">b"),
@@ -23,7 +23,7 @@ _FORMATS: Final = {
 }
 
 
-class Leaves:
+class NodeBuilder:
     """Makes nodes out of `data[:limit]`; `layer` is that of the faults."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Leaves:
                         f"the varint takes {index + 1} bytes; {minimal_size(value)} would do"
                     )
                 return value & mask, at + 1
-        raise StopError(self.fault(node, f"a varint of more than {longest} bytes", pos))
+        raise UnreadableError(self.fault(node, f"a varint of more than {longest} bytes", pos))
 
     def content(self, node: Node, pos: int, length: int) -> int:
         """Give `node` the bytes that its length announces, null for -1; the position behind."""
@@ -100,7 +100,7 @@ class Leaves:
         self.owns(node, end)
         node.value = None if length < 0 else self.data[pos:end]
         if length > 0:
-            node.meaning = shown_text(self.data[pos:end])
+            node.meaning = printable_text(self.data[pos:end])
         return end
 
     @staticmethod
@@ -115,7 +115,7 @@ class Leaves:
 
     def stop(self, node: Node, reason: str, offset: int, expected: str = "") -> NoReturn:
         """Note a fault that reading cannot go on behind."""
-        raise StopError(self.fault(node, reason, offset, expected))
+        raise UnreadableError(self.fault(node, reason, offset, expected))
 
     def rest(self, parent: Node, pos: int, end: int, kind: str = "unread") -> None:
         """What nothing could be made of."""
@@ -125,7 +125,7 @@ class Leaves:
             node.notes.append(f"{end - pos} bytes that are not read")
 
 
-def shown_text(data: bytes) -> str:
+def printable_text(data: bytes) -> str:
     """The bytes as text in quotes, where they are printable text; else ""."""
     try:
         text = data.decode()

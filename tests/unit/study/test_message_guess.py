@@ -33,7 +33,7 @@ from kproto.protocol.framing import frame
 from kproto.protocol.headers import encode_request_header, encode_response_header
 from kproto.records import encode_batch
 from kproto.study import guess
-from kproto.study.guessing import MAX_GUESSED_BYTES
+from kproto.study.message_guess import MAX_GUESSED_BYTES
 from kproto.testing.instances import Fill, instance
 from kproto.wire.errors import ConfigurationError
 from tests.support.selection import rest_slow

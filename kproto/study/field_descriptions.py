@@ -6,11 +6,11 @@ from functools import cache
 
 from ..schema.glossary import load_glossary
 
-__all__ = ["about_field"]
+__all__ = ["field_description"]
 
 
 @cache
-def about_field(message: str, struct: str, field: str) -> str:
+def field_description(message: str, struct: str, field: str) -> str:
     """What a field is for, in one sentence; "" where that is not known.
 
     Names are those of the definition; of a message's own fields `struct` is the message.

@@ -3,7 +3,8 @@
 Every message of the definitions is read at every version, as a body, and requests and responses
 behind a header too. What reads to the last byte is ranked by how plausible its values are: codes
 that have a name, text that is printable, times of this century, records whose checksum is right.
-Owns the points; reading is `reading`'s. The work is bounded by bytes and by nodes, not by a clock.
+Owns the points; reading is `message_reader`'s. The work is bounded by bytes and by nodes, not by a
+clock.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from ..schema.layout import LayoutField, layout
 from ..schema.naming import class_name
 from ..wire.errors import ConfigurationError
 from ..wire.uuid import ZERO_UUID, Uuid
-from .embedded import open_embedded
+from .embedded_messages import open_embedded
 from .frames import Part, annotate_frame
-from .meanings import api_name, has_names, meaning_of
+from .message_reader import MessageReader, UnreadableError
 from .node import Budget, Node, faults, nodes
-from .opening import Opening
-from .reading import MessageReader, StopError
 from .record_batches import read_batches
+from .records_context import RecordsContext
+from .value_meanings import api_name, has_names, meaning_of
 
 __all__ = ["MAX_GUESSED_BYTES", "MAX_GUESSED_NODES", "Guess", "guess"]
 
@@ -162,7 +163,9 @@ def _candidate(
 ) -> Guess | None:
     """The guess that the body of that message begins at `start`; None where it cannot."""
     name = cls._definition().name
-    opening = Opening(_Steps(MAX_GUESSED_NODES), max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES)
+    context = RecordsContext(
+        _Steps(MAX_GUESSED_NODES), max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES
+    )
 
     def inside(node: Node, field: LayoutField, topic: str) -> None:
         content = node.value
@@ -170,12 +173,12 @@ def _candidate(
         if field.type.kind == "records":
             node.own -= len(content)
             node.value = len(content)
-            read_batches(node, data, node.end - len(content), node.end, opening)
+            read_batches(node, data, node.end - len(content), node.end, context)
         else:
-            open_embedded(name, node, field, opening.budget)
+            open_embedded(name, node, field, context.budget)
 
     root = Node(name, "", "message", start, data)
-    reader = MessageReader(data, len(data), name, opening.budget, inside=inside)
+    reader = MessageReader(data, len(data), name, context.budget, inside=inside)
     stopped_at: int | None = None
     exact = True
     try:
@@ -183,7 +186,7 @@ def _candidate(
         exact = end == len(data)
         if not exact:
             stopped_at = end
-    except StopError as stopped:
+    except UnreadableError as stopped:
         exact = False
         stopped_at = stopped.fault.offset
     except _EnoughError:

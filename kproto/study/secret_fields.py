@@ -14,13 +14,13 @@ from ..messages.base import Message, Struct
 from ..schema.naming import class_name
 from ..schema.secrets import ENVELOPES
 
-__all__ = ["HIDDEN", "has_secrets", "secrets_in", "secrets_of"]
+__all__ = ["HIDDEN", "has_secrets", "secret_attributes", "secret_attributes_of"]
 
 #: What stands in place of a secret.
 HIDDEN: Final = "<hidden>"
 
 
-def secrets_of(cls: type[Message], struct: str) -> frozenset[str]:
+def secret_attributes_of(cls: type[Message], struct: str) -> frozenset[str]:
     """The attributes of the struct with that class name, of a message, that carry a secret."""
     key: Any = cls  # which mypy takes for what its instances are: not hashable
     return _secrets_of(key, struct)
@@ -29,10 +29,10 @@ def secrets_of(cls: type[Message], struct: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _secrets_of(cls: Any, struct: str) -> frozenset[str]:
     made = vars(sys.modules[cls._generated().__module__]).get(struct)
-    return frozenset() if made is None else secrets_in(made)
+    return frozenset() if made is None else secret_attributes(made)
 
 
-def secrets_in(made: type[Struct]) -> frozenset[str]:
+def secret_attributes(made: type[Struct]) -> frozenset[str]:
     """The attributes of a generated class that carry a secret."""
     envelope = ENVELOPES.get(made.__name__)
     return made._SECRETS if envelope is None else made._SECRETS | {envelope}
@@ -48,4 +48,4 @@ def has_secrets(cls: type[Message]) -> bool:
 def _has_secrets(cls: Any) -> bool:
     spec = cls._definition()
     names = [spec.name, *(struct.name for struct in spec.structs())]
-    return any(secrets_of(cls, class_name(name)) for name in names)
+    return any(secret_attributes_of(cls, class_name(name)) for name in names)

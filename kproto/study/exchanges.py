@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..wire.errors import KprotoError
-from .conversations import KIND_WORDS, Event, Kind, Side
-from .flows import Passed
-from .hiding import frame_without_secrets, json_without_secrets
+from .conversations import KIND_DESCRIPTIONS, Event, Kind, Side
+from .flows import ConnectionEvent
+from .redaction import redact_frame, redacted_json
 
 __all__ = [
     "ApiStats",
     "Exchange",
     "exchange_as_json",
     "exchange_as_text",
-    "exchanges",
     "opened",
+    "pair_exchanges",
     "stats_as_json",
     "stats_as_table",
-    "stats_of",
+    "stats_by_api",
 ]
 
 
@@ -38,7 +38,7 @@ class Exchange(NamedTuple):
     """
 
     number: int
-    passed: Passed
+    passed: ConnectionEvent
     request: Event | None
     response: Event | None
 
@@ -61,7 +61,7 @@ class Exchange(NamedTuple):
         return (self.request or self.event).time_us
 
 
-def exchanges(passed: Iterable[Passed]) -> Iterator[Exchange]:
+def pair_exchanges(passed: Iterable[ConnectionEvent]) -> Iterator[Exchange]:
     """What passed as exchanges, each when its answer has come, or is known not to come."""
     number = 0
     for one in passed:
@@ -127,7 +127,7 @@ def exchange_as_text(exchange: Exchange) -> str:
         parts.append(f"{event.latency_us / 1000:.3f} ms")
     parts += [name if count == 1 else f"{name}×{count}" for name, count in event.errors]
     line = " ".join(parts)
-    words = [*filter(None, [KIND_WORDS.get(event.kind)]), *_notes(exchange)]
+    words = [*filter(None, [KIND_DESCRIPTIONS.get(event.kind)]), *_notes(exchange)]
     return f"{line}: {'; '.join(words)}" if words else line
 
 
@@ -163,11 +163,11 @@ def opened(exchange: Exchange, *, show_secrets: bool = False) -> dict[str, Any]:
         try:
             if message is not None and event.received is not None:
                 version = event.received.version
-                told[name] = json_without_secrets(message, version, show=show_secrets)
+                told[name] = redacted_json(message, version, show=show_secrets)
                 continue
         except KprotoError as error:
             told[f"{name}_note"] = str(error)
-        data = event.data if show_secrets else frame_without_secrets(event)
+        data = event.data if show_secrets else redact_frame(event)
         told[f"{name}_bytes"] = data.hex()
     return told
 
@@ -184,7 +184,7 @@ class ApiStats:
     latencies_us: array[int] = field(default_factory=lambda: array("q"))
 
 
-def stats_of(listed: Iterable[Exchange]) -> dict[str, ApiStats]:
+def stats_by_api(listed: Iterable[Exchange]) -> dict[str, ApiStats]:
     """What exchanges come to, by the name of the API."""
     stats: dict[str, ApiStats] = {}
     for exchange in listed:

@@ -27,8 +27,8 @@ from kproto.protocol.framing import frame
 from kproto.protocol.received import read_request
 from kproto.proxy.lines import line_as_text
 from kproto.study.conversations import Conversation, Event, Kind, Side
-from kproto.study.hiding import frame_without_secrets, json_without_secrets
-from kproto.study.secrets import HIDDEN, has_secrets
+from kproto.study.redaction import redact_frame, redacted_json
+from kproto.study.secret_fields import HIDDEN, has_secrets
 from tests.unit.study.talk import Step, frames
 
 SECRET = b"tops3cret!"
@@ -66,20 +66,20 @@ def event_of(request: Request[Any], version: int) -> Event:
 @pytest.mark.parametrize(("request_", "version"), REQUESTS)
 def test_a_secret_is_asterisks_in_a_frame_to_read(request_: Request[Any], version: int) -> None:
     event = event_of(request_, version)
-    hidden = frame_without_secrets(event)
+    hidden = redact_frame(event)
     assert SECRET in event.data
     assert SECRET not in hidden
     assert len(hidden) == len(event.data)
     assert b"*" * len(SECRET) in hidden
     assert read_request(hidden[4:]).message is not None
-    assert frame_without_secrets(event) == hidden  # the event itself has not changed
+    assert redact_frame(event) == hidden  # the event itself has not changed
 
 
 @pytest.mark.parametrize(("request_", "version"), REQUESTS)
 def test_a_secret_is_hidden_in_json(request_: Request[Any], version: int) -> None:
-    hidden = json_without_secrets(request_, version)
+    hidden = redacted_json(request_, version)
     assert HIDDEN in str(hidden)
-    assert json_without_secrets(request_, version, show=True) == request_.to_json(version)
+    assert redacted_json(request_, version, show=True) == request_.to_json(version)
     shown = str(request_.to_json(version))
     assert all(word in shown for word in str(hidden).split() if HIDDEN not in word)
 
@@ -103,7 +103,7 @@ def test_answers_have_secrets_too() -> None:
         talk.feed(Side.CLIENT, 0, asked)
         (event,) = talk.feed(Side.BROKER, 0, answer)
         assert SECRET in event.data
-        assert SECRET not in frame_without_secrets(event)
+        assert SECRET not in redact_frame(event)
 
 
 def test_what_cannot_be_read_is_hidden_where_it_may_hold_a_secret() -> None:
@@ -111,13 +111,13 @@ def test_what_cannot_be_read_is_hidden_where_it_may_hold_a_secret() -> None:
     cut = frame(asked[4:-3])
     (broken,) = Conversation().feed(Side.CLIENT, 0, cut)
     assert broken.kind is Kind.BROKEN
-    assert frame_without_secrets(broken) == cut[:12] + b"*" * (len(cut) - 12)
+    assert redact_frame(broken) == cut[:12] + b"*" * (len(cut) - 12)
     future = frame(b"\0\x24\0\x63", asked[8:])  # a version that no definition knows
     (unknown,) = Conversation().feed(Side.CLIENT, 0, future)
     assert unknown.kind is Kind.UNKNOWN
-    assert SECRET not in frame_without_secrets(unknown)
+    assert SECRET not in redact_frame(unknown)
     (raw,) = Conversation().feed(Side.CLIENT, 0, b"\xff\xff\xff\xff" + SECRET)
-    assert SECRET not in frame_without_secrets(raw)
+    assert SECRET not in redact_frame(raw)
 
 
 def test_what_no_definition_knows_is_hidden_behind_its_header() -> None:
@@ -125,16 +125,16 @@ def test_what_no_definition_knows_is_hidden_behind_its_header() -> None:
     future = frame(b"\0\xff\0\1\0\0\0\7\0\2me" + SECRET)
     (unknown,) = talk.feed(Side.CLIENT, 0, future)
     assert unknown.kind is Kind.UNKNOWN
-    assert frame_without_secrets(unknown) == future[: -len(SECRET)] + b"*" * len(SECRET)
+    assert redact_frame(unknown) == future[: -len(SECRET)] + b"*" * len(SECRET)
     answer = frame(b"\0\0\0\7" + SECRET)
     (told,) = talk.feed(Side.BROKER, 0, answer)
-    assert frame_without_secrets(told) == answer[:8] + b"*" * len(SECRET)
+    assert redact_frame(told) == answer[:8] + b"*" * len(SECRET)
 
 
 def test_a_token_without_a_handshake_is_not_told() -> None:
     (token,) = Conversation().feed(Side.CLIENT, 0, frame(b"\x60\x31" + SECRET * 2))
     assert token.kind is Kind.BROKEN
-    assert frame_without_secrets(token) == token.data[:8] + b"*" * (len(token.data) - 8)
+    assert redact_frame(token) == token.data[:8] + b"*" * (len(token.data) - 8)
     number = int.from_bytes(SECRET[2:6], "big")
     assert str(number) not in line_as_text(token, 1)
     assert "bytes are" not in line_as_text(token, 1)
@@ -146,15 +146,15 @@ def test_what_stands_behind_a_body_with_a_secret_is_hidden() -> None:
     talk = Conversation()
     (event,) = talk.feed(Side.CLIENT, 0, more)
     assert event.kind is Kind.MESSAGE
-    assert frame_without_secrets(event) == more[: -len(SECRET) - 1] + b"*" * (len(SECRET) + 1)
+    assert redact_frame(event) == more[: -len(SECRET) - 1] + b"*" * (len(SECRET) + 1)
     body = SaslAuthenticateResponse(auth_bytes=b"x").encode(1)
     answer = frame(asked[8:12] + body + SECRET)
     (told,) = talk.feed(Side.BROKER, 0, answer)
-    assert SECRET not in frame_without_secrets(told)
+    assert SECRET not in redact_frame(told)
 
 
 def test_other_frames_stay_as_they_are() -> None:
     event = event_of(MetadataRequest(topics=[]), 12)
-    assert frame_without_secrets(event) is event.data
+    assert redact_frame(event) is event.data
     assert not has_secrets(MetadataRequest)
     assert has_secrets(SaslAuthenticateResponse)
