@@ -31,7 +31,7 @@ from ..study.pcap import SkippedPackets, is_capture, read_segments
 from ..study.recording import is_recording, read_recording
 from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError, DecodeError, KprotoError
-from .run_proxy import filter_of
+from .run_proxy import event_filter
 
 __all__ = ["run"]
 
@@ -68,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
 def _print(listed: Iterator[Exchange], options: argparse.Namespace) -> int:
     if options.open is not None:
         return _print_opened(listed, options)
-    shown = filter_of(options)
-    chosen = (exchange for exchange in listed if shown.takes(exchange.event))
+    shown = event_filter(options)
+    chosen = (exchange for exchange in listed if shown.matches(exchange.event))
     if options.stats:
         _print_stats(chosen, options)
         return 0

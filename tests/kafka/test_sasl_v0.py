@@ -21,7 +21,7 @@ from kproto import Client
 from kproto.messages import AlterUserScramCredentialsRequest
 from kproto.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
 from kproto.protocol.sasl import Credentials, client_exchange
-from kproto.proxy import Proxy, line_as_json, line_as_text
+from kproto.proxy import Proxy, event_as_json, event_as_text
 from kproto.study.conversations import Event, Kind, Side
 from kproto.study.exchanges import exchange_as_text, pair_exchanges
 from kproto.study.flows import events_of_recording
@@ -158,8 +158,8 @@ class Told:
 
     def shown(self) -> bytes:
         """All that anybody reads: the log in both forms, the recording, the list of it."""
-        lines = [line_as_text(event, 1) for event in self.events]
-        lines += [json.dumps(line_as_json(event, 1)) for event in self.events]
+        lines = [event_as_text(event, 1) for event in self.events]
+        lines += [json.dumps(event_as_json(event, 1)) for event in self.events]
         self.file.seek(0)
         lines += map(
             exchange_as_text, pair_exchanges(events_of_recording(read_recording(self.file)))

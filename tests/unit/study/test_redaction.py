@@ -25,7 +25,7 @@ from kproto.messages.metadata_request import MetadataRequest
 from kproto.protocol.connection import ClientConnection
 from kproto.protocol.framing import frame
 from kproto.protocol.received import read_request
-from kproto.proxy.lines import line_as_text
+from kproto.proxy.event_log import event_as_text
 from kproto.study.conversations import Conversation, Event, Kind, Side
 from kproto.study.redaction import redact_frame, redacted_json
 from kproto.study.secret_fields import HIDDEN, has_secrets
@@ -136,8 +136,8 @@ def test_a_token_without_a_handshake_is_not_told() -> None:
     assert token.kind is Kind.BROKEN
     assert redact_frame(token) == token.data[:8] + b"*" * (len(token.data) - 8)
     number = int.from_bytes(SECRET[2:6], "big")
-    assert str(number) not in line_as_text(token, 1)
-    assert "bytes are" not in line_as_text(token, 1)
+    assert str(number) not in event_as_text(token, 1)
+    assert "bytes are" not in event_as_text(token, 1)
 
 
 def test_what_stands_behind_a_body_with_a_secret_is_hidden() -> None:

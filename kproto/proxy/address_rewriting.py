@@ -12,7 +12,15 @@ from typing import Any, Final, NamedTuple
 from ..messages.base import Message
 from .settings import Address
 
-__all__ = ["LEFT_AS_THEY_ARE", "PLACES", "Node", "NodeMap", "Place", "named_nodes", "put_addresses"]
+__all__ = [
+    "NODE_FIELDS",
+    "UNREWRITTEN_RESPONSES",
+    "Node",
+    "NodeFields",
+    "NodeMap",
+    "nodes_in",
+    "rewrite_addresses",
+]
 
 
 class Node(NamedTuple):
@@ -23,7 +31,7 @@ class Node(NamedTuple):
     address: Address | None = None
 
 
-class Place(NamedTuple):
+class NodeFields(NamedTuple):
     """Where a response names nodes: a list, or the response itself where that is empty."""
 
     of: str
@@ -31,19 +39,19 @@ class Place(NamedTuple):
 
 
 #: Where each response that clients read names brokers, by the names of classes and attributes.
-PLACES: Final[Mapping[str, tuple[Place, ...]]] = {
-    "MetadataResponse": (Place("brokers"),),
-    "FindCoordinatorResponse": (Place(""), Place("coordinators")),
-    "DescribeClusterResponse": (Place("brokers", "broker_id"),),
-    "ProduceResponse": (Place("node_endpoints"),),
-    "FetchResponse": (Place("node_endpoints"),),
-    "ShareFetchResponse": (Place("node_endpoints"),),
-    "ShareAcknowledgeResponse": (Place("node_endpoints"),),
+NODE_FIELDS: Final[Mapping[str, tuple[NodeFields, ...]]] = {
+    "MetadataResponse": (NodeFields("brokers"),),
+    "FindCoordinatorResponse": (NodeFields(""), NodeFields("coordinators")),
+    "DescribeClusterResponse": (NodeFields("brokers", "broker_id"),),
+    "ProduceResponse": (NodeFields("node_endpoints"),),
+    "FetchResponse": (NodeFields("node_endpoints"),),
+    "ShareFetchResponse": (NodeFields("node_endpoints"),),
+    "ShareAcknowledgeResponse": (NodeFields("node_endpoints"),),
 }
 
 #: Responses with addresses that stay: those of controllers' own listeners, which no client connects
 #: to, and of the applications of a streams group.
-LEFT_AS_THEY_ARE: Final = frozenset(
+UNREWRITTEN_RESPONSES: Final = frozenset(
     {
         "BeginQuorumEpochResponse",
         "DescribeQuorumResponse",
@@ -60,23 +68,23 @@ LEFT_AS_THEY_ARE: Final = frozenset(
 _CONTROLLERS: Final = 2
 
 
-def named_nodes(message: Message) -> Iterator[tuple[Node, Address, Any]]:
+def nodes_in(message: Message) -> Iterator[tuple[Node, Address, Any]]:
     """Each node that a response names, where that is, and the struct that says so.
 
     Nodes without an address, as in an answer that is an error, are left out.
     """
     kind = "controller" if getattr(message, "endpoint_type", 1) == _CONTROLLERS else "broker"
-    for place in PLACES.get(type(message)._generated().__name__, ()):
-        for struct in _structs(message, place):
+    for fields in NODE_FIELDS.get(type(message)._generated().__name__, ()):
+        for struct in _structs(message, fields):
             if not struct.host or not 0 < struct.port <= 65_535:
                 continue
             address = Address(struct.host, struct.port)
-            node_id = getattr(struct, place.node_id)
+            node_id = getattr(struct, fields.node_id)
             yield Node(kind, node_id, address if node_id < 0 else None), address, struct
 
 
-def _structs(message: Any, place: Place) -> Iterable[Any]:
-    found: Iterable[Any] = getattr(message, place.of) if place.of else (message,)
+def _structs(message: Any, fields: NodeFields) -> Iterable[Any]:
+    found: Iterable[Any] = getattr(message, fields.of) if fields.of else (message,)
     return found
 
 
@@ -85,23 +93,23 @@ class NodeMap:
 
     def __init__(self) -> None:
         self._targets: dict[Node, Address] = {}
-        self._told: dict[Node, Address] = {}
+        self._advertised: dict[Node, Address] = {}
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._advertised)
 
     def target(self, node: Node) -> Address:
         """Where a node is that has a place. Raises KeyError for one that nobody named."""
         return self._targets[node]
 
-    def told(self, node: Node) -> Address | None:
+    def advertised(self, node: Node) -> Address | None:
         """Where clients are told that a node is; None when it has no place yet."""
-        return self._told.get(node)
+        return self._advertised.get(node)
 
-    def give_place(self, node: Node, target: Address, told: Address) -> None:
-        """Tell clients from now on that a node, which is at `target`, is at `told`."""
+    def advertise(self, node: Node, target: Address, advertised: Address) -> None:
+        """Tell clients from now on that a node, which is at `target`, is at `advertised`."""
         self._targets[node] = target
-        self._told[node] = told
+        self._advertised[node] = advertised
 
     def learn(self, message: Message) -> tuple[dict[Node, Address], dict[Node, Address]]:
         """Take note of where the nodes are that a response names.
@@ -110,20 +118,20 @@ class NodeMap:
         """
         new: dict[Node, Address] = {}
         moved: dict[Node, Address] = {}
-        for node, address, _ in named_nodes(message):
-            if node not in self._told:
+        for node, address, _ in nodes_in(message):
+            if node not in self._advertised:
                 new[node] = address
             elif self._targets[node] != address:
                 self._targets[node] = moved[node] = address
         return new, moved
 
 
-def put_addresses(message: Message, nodes: NodeMap) -> bool:
+def rewrite_addresses(message: Message, nodes: NodeMap) -> bool:
     """Put the proxy's address where the response names a node that has a place; whether it did."""
     is_changed = False
-    for node, _, struct in named_nodes(message):
-        told = nodes.told(node)
-        if told is not None:
-            struct.host, struct.port = told
+    for node, _, struct in nodes_in(message):
+        advertised = nodes.advertised(node)
+        if advertised is not None:
+            struct.host, struct.port = advertised
             is_changed = True
     return is_changed

@@ -17,7 +17,13 @@ from kproto.messages.fetch_response import NodeEndpoint
 from kproto.messages.find_coordinator_response import Coordinator
 from kproto.messages.metadata_response import MetadataResponseBroker
 from kproto.messages.produce_response import NodeEndpoint as ProduceEndpoint
-from kproto.proxy.rewriting import LEFT_AS_THEY_ARE, PLACES, Node, NodeMap, put_addresses
+from kproto.proxy.address_rewriting import (
+    NODE_FIELDS,
+    UNREWRITTEN_RESPONSES,
+    Node,
+    NodeMap,
+    rewrite_addresses,
+)
 from kproto.proxy.settings import Address
 from kproto.schema.definitions import union
 
@@ -34,8 +40,8 @@ def test_every_response_with_an_address_is_in_a_table() -> None:
             names = {field.name for field in fields}
             if {"Host", "Port"} <= names:
                 with_addresses.add(name)
-    assert with_addresses == set(PLACES) | LEFT_AS_THEY_ARE
-    assert not set(PLACES) & LEFT_AS_THEY_ARE
+    assert with_addresses == set(NODE_FIELDS) | UNREWRITTEN_RESPONSES
+    assert not set(NODE_FIELDS) & UNREWRITTEN_RESPONSES
 
 
 MESSAGES: list[Message] = [
@@ -58,9 +64,9 @@ def test_addresses_are_put_where_brokers_are_named(message: Message) -> None:
     message = message.copy()
     new, moved = nodes.learn(message)
     assert (new, moved) == ({Node("broker", 1): B1}, {})
-    assert not put_addresses(message, nodes)
-    nodes.give_place(Node("broker", 1), B1, PROXY)
-    assert put_addresses(message, nodes)
+    assert not rewrite_addresses(message, nodes)
+    nodes.advertise(Node("broker", 1), B1, PROXY)
+    assert rewrite_addresses(message, nodes)
     assert "host='proxy', port=1111" in repr(message)
     assert "b1" not in repr(message)
 
@@ -68,12 +74,12 @@ def test_addresses_are_put_where_brokers_are_named(message: Message) -> None:
 def test_a_broker_that_moves_keeps_its_place() -> None:
     nodes = NodeMap()
     node = Node("broker", 1)
-    nodes.give_place(node, B1, PROXY)
+    nodes.advertise(node, B1, PROXY)
     message = MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=1, host=B2.host, port=B2.port)]
     )
     assert nodes.learn(message) == ({}, {node: B2})
-    assert (nodes.target(node), nodes.told(node), len(nodes)) == (B2, PROXY, 1)
+    assert (nodes.target(node), nodes.advertised(node), len(nodes)) == (B2, PROXY, 1)
     assert nodes.learn(message) == ({}, {})
 
 

@@ -16,13 +16,13 @@ from .. import messages
 from ..study.conversations import KIND_DESCRIPTIONS, Event, Kind, Side, api_name
 from ..wire.errors import ConfigurationError
 
-__all__ = ["LineFilter", "line_as_json", "line_as_text", "parse_apis"]
+__all__ = ["EventFilter", "event_as_json", "event_as_text", "parse_apis"]
 
 _ARROWS: Final = {Side.CLIENT: "->", Side.BROKER: "<-"}
 
 
 @dataclass(frozen=True, slots=True)
-class LineFilter:
+class EventFilter:
     """Which events are told: those of these api keys, and of clients whose id fits a pattern.
 
     None for all. Patterns are those of a shell (`billing-*`). What is of no API that can be told,
@@ -32,7 +32,7 @@ class LineFilter:
     api_keys: frozenset[int] | None = None
     client_ids: tuple[str, ...] | None = None
 
-    def takes(self, event: Event) -> bool:
+    def matches(self, event: Event) -> bool:
         """Whether the event is told."""
         if self.api_keys is not None and event.api_key is not None:
             if event.api_key not in self.api_keys:
@@ -65,13 +65,13 @@ def parse_apis(texts: Iterable[str]) -> frozenset[int]:
     return frozenset(found)
 
 
-def line_as_json(event: Event, connection: int, *, show_secrets: bool = False) -> dict[str, Any]:
+def event_as_json(event: Event, connection: int, *, show_secrets: bool = False) -> dict[str, Any]:
     """An event as plain data; what is not known, or does not apply, is left out.
 
     `us` is the time in microseconds since 1970, `latency_us` from request to response, `size` that
     of the frame without its own size.
     """
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "us": event.time_us,
         "connection": connection,
         "from": event.side.value,
@@ -87,13 +87,13 @@ def line_as_json(event: Event, connection: int, *, show_secrets: bool = False) -
         "note": event.note or None,
     }
     if event.side is Side.CLIENT and not event.is_answered:
-        told["answered"] = False
+        data["answered"] = False
     if show_secrets and (token := _token(event)):
-        told["token"] = token.hex()
-    return {key: value for key, value in told.items() if value is not None}
+        data["token"] = token.hex()
+    return {key: value for key, value in data.items() if value is not None}
 
 
-def line_as_text(event: Event, connection: int, *, show_secrets: bool = False) -> str:
+def event_as_text(event: Event, connection: int, *, show_secrets: bool = False) -> str:
     """An event as a line: time, connection, direction, name, version, size, latency, errors."""
     when = dt.datetime.fromtimestamp(event.time_us / 1e6).astimezone()
     parts = [f"{when:%H:%M:%S.%f}", f"#{connection}", _ARROWS[event.side], event.api]
