@@ -17,14 +17,14 @@ from ..schema.layout import FORMATS, StructLayout, WireType
 
 __all__ = [
     "Deviation",
+    "LengthField",
     "Oddity",
-    "Place",
     "Role",
-    "Unreadable",
-    "Walked",
-    "places_met",
+    "UnreadableMessageError",
+    "WalkResult",
+    "length_fields_in",
     "read_leniently",
-    "walked",
+    "walk_message",
 ]
 
 
@@ -60,7 +60,7 @@ class Role(Enum):
     TAGS = "tags"
 
 
-class Place(NamedTuple):
+class LengthField(NamedTuple):
     """Where a length or count stands: the bytes from `begin` to `end`, and those that it is about.
 
     `value` is as the field means it, -1 for null; `stop` is the offset behind what it announces;
@@ -75,16 +75,16 @@ class Place(NamedTuple):
     width: int
 
 
-class Walked(NamedTuple):
+class WalkResult(NamedTuple):
     """A walk to the end of a message: where that is, what was met, and where lengths stand."""
 
     end: int
     deviations: tuple[Deviation, ...]
     oddities: tuple[Oddity, ...]
-    places: tuple[Place, ...]
+    length_fields: tuple[LengthField, ...]
 
 
-class Unreadable(Exception):  # noqa: N818 - a finding, not a fault
+class UnreadableMessageError(Exception):
     """Kafka's readers refuse the bytes, as kproto does."""
 
 
@@ -103,20 +103,20 @@ def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[Deviatio
     return end, reader.found
 
 
-def walked(shape: StructLayout, data: bytes) -> Walked:
+def walk_message(shape: StructLayout, data: bytes) -> WalkResult:
     """All that is to be known of the message at the start of `data`. Raises Unreadable."""
     reader = _Reader(data)
     end = reader.struct(shape, 0)
     odd = tuple(dict.fromkeys(reader.odd))
-    return Walked(end, tuple(dict.fromkeys(reader.found)), odd, tuple(reader.places))
+    return WalkResult(end, tuple(dict.fromkeys(reader.found)), odd, tuple(reader.length_fields))
 
 
-def places_met(shape: StructLayout, data: bytes) -> tuple[Place, ...]:
+def length_fields_in(shape: StructLayout, data: bytes) -> tuple[LengthField, ...]:
     """Where lengths stand, as far as the bytes can be read."""
     reader = _Reader(data)
-    with contextlib.suppress(Unreadable, RecursionError):
+    with contextlib.suppress(UnreadableMessageError, RecursionError):
         reader.struct(shape, 0)
-    return tuple(reader.places)
+    return tuple(reader.length_fields)
 
 
 class _Reader:
@@ -124,7 +124,7 @@ class _Reader:
         self.data = data
         self.found: list[Deviation] = []
         self.odd: list[Oddity] = []
-        self.places: list[Place] = []
+        self.length_fields: list[LengthField] = []
 
     def struct(self, shape: StructLayout, pos: int) -> int:
         for field in shape.fields:
@@ -143,7 +143,7 @@ class _Reader:
                 begin = pos
                 size, pos = self.length(kind, pos, 4)
                 end = self.skip(pos, size or 0)
-                self.place(Role.LENGTH, begin, pos, end, size, 0 if kind.compact else 4)
+                self.length_field(Role.LENGTH, begin, pos, end, size, 0 if kind.compact else 4)
                 return end
             case "bool":
                 end = self.skip(pos, 1)
@@ -177,24 +177,26 @@ class _Reader:
         head = pos
         assert kind.element is not None
         if count is not None and count > len(self.data) - pos:
-            raise Unreadable
+            raise UnreadableMessageError
         for _ in range(count or 0):
             pos = self.value(kind.element, pos)
-        self.place(Role.COUNT, begin, head, pos, count, 0 if kind.compact else 4)
+        self.length_field(Role.COUNT, begin, head, pos, count, 0 if kind.compact else 4)
         return pos
 
-    def place(
+    def length_field(
         self, role: Role, begin: int, end: int, stop: int, value: int | None, width: int
     ) -> None:
-        self.places.append(Place(role, begin, end, stop, -1 if value is None else value, width))
+        self.length_fields.append(
+            LengthField(role, begin, end, stop, -1 if value is None else value, width)
+        )
 
     def string(self, kind: WireType, pos: int) -> int:
         begin = pos
         size, pos = self.length(kind, pos, 2)
         if size is not None and size > _MAX_STRING:
-            raise Unreadable
+            raise UnreadableMessageError
         end = self.skip(pos, size or 0)
-        self.place(Role.LENGTH, begin, pos, end, size, 0 if kind.compact else 2)
+        self.length_field(Role.LENGTH, begin, pos, end, size, 0 if kind.compact else 2)
         try:
             self.data[pos:end].decode()
         except UnicodeDecodeError:
@@ -212,7 +214,7 @@ class _Reader:
         if size >= 0:
             return size, pos
         if not kind.nullable:
-            raise Unreadable
+            raise UnreadableMessageError
         if size < -1:
             self.found.append(Deviation.LENGTH)
         return None, pos
@@ -247,7 +249,7 @@ class _Reader:
             if end - pos != size:
                 self.found.append(Deviation.TAG_SIZE)
             pos = end
-        self.place(Role.TAGS, begin, head, pos, max(count, 0), 0)
+        self.length_field(Role.TAGS, begin, head, pos, max(count, 0), 0)
         return pos
 
     def uvarint(self, pos: int) -> tuple[int, int]:
@@ -262,7 +264,7 @@ class _Reader:
                     self.odd.append(Oddity.LONG_VARINT)
                 value &= 0xFFFFFFFF
                 return value - (value >> 31 << 32), pos
-        raise Unreadable
+        raise UnreadableMessageError
 
     def number(self, pos: int, width: int) -> int:
         end = self.skip(pos, width)
@@ -270,5 +272,5 @@ class _Reader:
 
     def skip(self, pos: int, size: int) -> int:
         if not 0 <= size <= len(self.data) - pos:
-            raise Unreadable
+            raise UnreadableMessageError
         return pos + size

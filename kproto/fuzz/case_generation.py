@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from ..messages.base import Message
 from ..testing.instances import instances, random_instances
-from .case import Case, Form, Operation
-from .lenient import walked
+from .case import Case, MessageVersion, Operation
+from .lenient_reader import walk_message
 from .mutations import mutate, mutations
 
-__all__ = ["KINDS", "cases_of"]
+__all__ = ["KINDS", "generate_cases"]
 
 #: The kinds of cases in the order of their turns, and what each is in words.
 KINDS: Final[dict[str, str]] = {
@@ -41,66 +41,84 @@ _SEEDS: Final = 12
 _SEED_BYTES: Final = 2000
 
 
-def cases_of(form: Form, seed: int, kinds: tuple[str, ...] = tuple(KINDS)) -> Iterator[Case]:
-    """Cases of `form` without end, one of each kind in turn."""
-    makers = [_MAKERS.get(kind, _mutated)(form, kind, f"{seed} {form} {kind}") for kind in kinds]
+def generate_cases(
+    message_version: MessageVersion, seed: int, kinds: tuple[str, ...] = tuple(KINDS)
+) -> Iterator[Case]:
+    """Cases of `message_version` without end, one of each kind in turn."""
+    makers = [
+        _MAKERS.get(kind, _mutated)(message_version, kind, f"{seed} {message_version} {kind}")
+        for kind in kinds
+    ]
     for maker in cycle(makers):
         yield next(maker)
 
 
-def _value(form: Form, kind: str, seed: str) -> Iterator[Case]:
+def _value(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
     # `random_instances` takes a number: one of the text's own, the same in every run.
     number = random.Random(seed).getrandbits(32)  # noqa: S311 - values for tests, not secrets
-    yield from _asked(random_instances(form.cls, form.version, seed=number), form, kind)
+    yield from _asked(
+        random_instances(message_version.cls, message_version.version, seed=number),
+        message_version,
+        kind,
+    )
 
 
-def _boundary(form: Form, kind: str, seed: str) -> Iterator[Case]:
-    yield from _asked(cycle(instances(form.cls, form.version)), form, kind)
+def _boundary(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
+    yield from _asked(
+        cycle(instances(message_version.cls, message_version.version)), message_version, kind
+    )
 
 
-def _asked(values: Iterator[Message], form: Form, kind: str) -> Iterator[Case]:
+def _asked(values: Iterator[Message], message_version: MessageVersion, kind: str) -> Iterator[Case]:
     """Each value in all operations, one after the other."""
     for value in values:
-        data = value.encode(form.version)
-        yield Case(Operation.REWRITE, form, data, kind)
-        yield Case(Operation.DECODE, form, data, kind)
-        yield Case(Operation.ENCODE, form, _text(value.to_json(form.version)), kind)
+        data = value.encode(message_version.version)
+        yield Case(Operation.REWRITE, message_version, data, kind)
+        yield Case(Operation.DECODE, message_version, data, kind)
+        yield Case(
+            Operation.ENCODE, message_version, _text(value.to_json(message_version.version)), kind
+        )
 
 
-def _sound(form: Form) -> list[bytes]:
-    """Sound encodings of `form` to begin with, the shortest first."""
-    built: list[Message] = [*instances(form.cls, form.version)]
-    built.extend(islice(random_instances(form.cls, form.version), _SEEDS))
-    found = sorted({made.encode(form.version) for made in built}, key=lambda it: (len(it), it))
+def _sound(message_version: MessageVersion) -> list[bytes]:
+    """Sound encodings of `message_version` to begin with, the shortest first."""
+    built: list[Message] = [*instances(message_version.cls, message_version.version)]
+    built.extend(islice(random_instances(message_version.cls, message_version.version), _SEEDS))
+    found = sorted(
+        {made.encode(message_version.version) for made in built}, key=lambda it: (len(it), it)
+    )
     return [data for data in found if len(data) <= _SEED_BYTES] or found[:1]
 
 
-def _mutated(form: Form, kind: str, seed: str) -> Iterator[Case]:
+def _mutated(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
     source = random.Random(seed)  # noqa: S311 - as above
-    sound = _sound(form)
-    places = [walked(form.shape, data).places for data in sound]
+    sound = _sound(message_version)
+    length_fields = [walk_message(message_version.shape, data).length_fields for data in sound]
     anything = mutations(sound, source)
     while True:
         made = None
         if kind != "mix":
             index = source.randrange(len(sound))
-            made = mutate(kind, sound[index], places[index], source)
+            made = mutate(kind, sound[index], length_fields[index], source)
         # A form without such a place has a mutation of any sort instead.
         data = next(anything) if made is None else made
         operation = Operation.DECODE if source.random() < 0.25 else Operation.REWRITE
-        yield Case(operation, form, data, "mix" if made is None else kind)
+        yield Case(operation, message_version, data, "mix" if made is None else kind)
 
 
-def _json(form: Form, kind: str, seed: str) -> Iterator[Case]:
+def _json(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
     source = random.Random(seed)  # noqa: S311 - as above
-    sound = [value.to_json(form.version) for value in instances(form.cls, form.version)[:4]]
+    sound = [
+        value.to_json(message_version.version)
+        for value in instances(message_version.cls, message_version.version)[:4]
+    ]
     while True:
         node = json.loads(json.dumps(source.choice(sound)))
         _spoil(node, source)
-        yield Case(Operation.ENCODE, form, _text(node), kind)
+        yield Case(Operation.ENCODE, message_version, _text(node), kind)
 
 
-_MAKERS: Final[dict[str, Callable[[Form, str, str], Iterator[Case]]]] = {
+_MAKERS: Final[dict[str, Callable[[MessageVersion, str, str], Iterator[Case]]]] = {
     "value": _value,
     "boundary": _boundary,
     "json": _json,

@@ -2,8 +2,8 @@
 
 `answer` answers one case. `serve` answers lines, as any implementation under test does:
 
-    python -m kproto.fuzz.ours                # of Kafka's messages
-    python -m kproto.fuzz.ours my_messages    # of a package that kproto-codegen generated
+    python -m kproto.fuzz.kproto_codec                # of Kafka's messages
+    python -m kproto.fuzz.kproto_codec my_messages    # of a package that kproto-codegen generated
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..wire.errors import ConfigurationError, DecodeError, EncodeError, KprotoEr
 from .case import Answer, Case, Operation, Outcome
 from .packages import KAFKA
 
-__all__ = ["Ours", "answer", "serve"]
+__all__ = ["KprotoCodec", "answer", "serve"]
 
 
 def answer(case: Case) -> Answer:
     """What kproto's codec makes of a case; nothing but a KprotoError is a refusal."""
-    cls, version = case.form.cls, case.form.version
+    cls, version = case.message_version.cls, case.message_version.version
     try:
         if isinstance(case.content, str):
             message = cls.from_json(json.loads(case.content), version)
@@ -38,7 +38,7 @@ def answer(case: Case) -> Answer:
         return Answer(Outcome.REFUSED, reason=str(error))
 
 
-class Ours:
+class KprotoCodec:
     """kproto's codec as a judge."""
 
     name = "kproto's codec"
