@@ -1,6 +1,6 @@
 """`-X NAME=VALUE` and `--properties FILE`: the arguments that say how to reach a secured broker.
 
-Shared by commands that speak to brokers. Knows no command; `given_properties` reads them.
+Shared by commands that speak to brokers. Knows no command; `read_properties` reads them.
 """
 
 from __future__ import annotations

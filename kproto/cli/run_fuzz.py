@@ -27,8 +27,8 @@ from ..fuzz.run import Plan, replay
 from ..fuzz.run import run as run_plan
 from ..fuzz.settings import FuzzSettings
 from ..wire.errors import ConfigurationError
-from .chosen import names_called, package_called
-from .given_properties import properties_of
+from .read_properties import properties_from_options
+from .selection import import_package, message_names
 
 __all__ = ["run"]
 
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     settings = FuzzSettings()
     if timeout is not None:
         settings = FuzzSettings(answer_timeout_s=timeout, late_s=timeout)
-    package = messages if options.package is None else package_called(options.package)
+    package = messages if options.package is None else import_package(options.package)
     case = None
     if options.replay is not None:
         case = Case.from_json(_example_of(_json_of(options.replay)), package)
@@ -131,7 +131,7 @@ def _broker(options: argparse.Namespace) -> int:
             "--not-loopback and --it-may-break go together: broken frames may end a broker"
         )
     anywhere: bool = options.not_loopback
-    given = properties_of(options).settings
+    given = properties_from_options(options).settings
     secured = ConnectionSecurity(given.get("tls", False), given.get("sasl"))
     if options.replay is not None:
         node = _example_of(_json_of(options.replay))
@@ -188,7 +188,7 @@ def _message_versions(
 ) -> tuple[MessageVersion, ...]:
     message_versions = all_message_versions(package)
     if options.messages is not None:
-        names = names_called(options.messages, definitions_in(package))
+        names = message_names(options.messages, definitions_in(package))
         message_versions = tuple(
             message_version for message_version in message_versions if message_version.name in names
         )

@@ -20,7 +20,7 @@ from ..proxy.event_log import parse_apis
 from ..study.conversations import Event
 from ..study.recording import Recorder
 from ..wire.errors import ConfigurationError
-from .given_properties import properties_of
+from .read_properties import properties_from_options
 
 __all__ = ["Log", "event_filter", "run"]
 
@@ -41,7 +41,7 @@ def event_filter(options: argparse.Namespace) -> EventFilter:
 
 def run(options: argparse.Namespace) -> int:
     """Run the proxy until SIGINT or SIGTERM, or nobody reads what it prints; the exit code."""
-    secured = properties_of(options).settings
+    secured = properties_from_options(options).settings
     settings = ProxySettings(
         rewrite=options.rewrite,
         advertised_host=options.advertised_host,

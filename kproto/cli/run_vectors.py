@@ -12,17 +12,17 @@ from .. import messages
 from ..fuzz.packages import definitions_in
 from ..fuzz.vectors import vector_lines
 from ..wire.errors import ConfigurationError
-from .chosen import names_called, package_called
+from .selection import import_package, message_names
 
 __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
     """Write them to files, or to the output; the exit code."""
-    package = messages if options.package is None else package_called(options.package)
+    package = messages if options.package is None else import_package(options.package)
     names = None
     if options.messages is not None:
-        names = names_called(options.messages, definitions_in(package))
+        names = message_names(options.messages, definitions_in(package))
     lines = vector_lines(package, names)
     if options.out is not None:
         _to_files(Path(options.out), lines)

@@ -12,7 +12,7 @@ from typing import Final
 __all__ = ["print_json", "print_table", "table_lines"]
 
 #: Columns that the last cell of a row needs to stand beside the others; fewer make it a ladder.
-LEAST_ROOM: Final = 30
+LEAST_LAST_COLUMN: Final = 30
 
 _GAP: Final = "  "
 _BELOW: Final = 10
@@ -51,7 +51,7 @@ def table_lines(
         line = (indent + _GAP.join(cells)).rstrip()
         if width is None or len(line) <= width:
             yield line
-        elif width - before >= LEAST_ROOM:
+        elif width - before >= LEAST_LAST_COLUMN:
             first, *others = textwrap.wrap(row[-1], width - before)
             yield indent + _GAP.join([*cells[:-1], first])
             yield from (" " * before + other for other in others)

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from ..protocol.framing import frame
 from ..security.diagnosis import handshake_fault
+from ..security.handshake import ConnectionHandshake, new_exchange
 from ..security.mechanisms import Sasl
-from ..security.opening import Opening, exchange_with
 from ..security.tls import AnyTls, TlsContexts
 from ..wire.errors import BrokerConnectionError
 
@@ -65,7 +65,7 @@ def _with_tls(
 ) -> socket.socket:
     if not contexts.enabled:
         return connection
-    context = contexts.at_hand() or contexts.renew()
+    context = contexts.cached() or contexts.renew()
     name = contexts.name_of(where[0])
     try:
         return context.wrap_socket(connection, server_hostname=name)
@@ -77,9 +77,9 @@ def _with_tls(
 def _authenticate(
     connection: socket.socket, sasl: Sasl, where: tuple[str, int], patience_s: float, most: int
 ) -> None:
-    exchange = asyncio.run(exchange_with(sasl, where[0], _text(where)))
-    opening = Opening(exchange, _text(where), _CLIENT_ID)
-    sent: bytes | None = opening.begin()
+    exchange = asyncio.run(new_exchange(sasl, where[0], _text(where)))
+    handshake = ConnectionHandshake(exchange, _text(where), _CLIENT_ID)
+    sent: bytes | None = handshake.begin()
     while sent is not None:
         connection.sendall(frame(sent))
         try:
@@ -89,10 +89,10 @@ def _authenticate(
                 f"while SASL was under way {error}", address=_text(where)
             ) from None
         if answer is None:
-            raise opening.cut_off() or BrokerConnectionError(
+            raise handshake.cut_off() or BrokerConnectionError(
                 "closed while SASL was under way", address=_text(where)
             )
-        sent = opening.next(answer)
+        sent = handshake.next(answer)
 
 
 def read_frame(connection: socket.socket, patience_s: float, most: int) -> bytes | None:

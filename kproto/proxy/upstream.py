@@ -12,8 +12,8 @@ from typing import Final
 
 from ..protocol.framing import frame
 from ..security.diagnosis import handshake_fault
+from ..security.handshake import ConnectionHandshake, new_exchange
 from ..security.mechanisms import Sasl
-from ..security.opening import Opening, exchange_with
 from ..security.tls import TlsContexts
 from ..wire.errors import BrokerConnectionError, ProtocolError
 from .settings import Address, ProxySettings
@@ -48,7 +48,7 @@ async def connect(target: Address, settings: ProxySettings, contexts: TlsContext
 async def _connected(target: Address, settings: ProxySettings, contexts: TlsContexts) -> Stream:
     context, name = None, None
     if contexts.enabled:
-        context = contexts.at_hand() or await asyncio.to_thread(contexts.renew)
+        context = contexts.cached() or await asyncio.to_thread(contexts.renew)
         name = contexts.name_of(target.host)
     try:
         stream = await asyncio.open_connection(
@@ -76,9 +76,9 @@ async def _connected(target: Address, settings: ProxySettings, contexts: TlsCont
 
 async def _authenticate(stream: Stream, sasl: Sasl, target: Address, most: int) -> None:
     reader, writer = stream
-    exchange = await exchange_with(sasl, target.host, str(target))
-    opening = Opening(exchange, str(target), _CLIENT_ID)
-    sent: bytes | None = opening.begin()
+    exchange = await new_exchange(sasl, target.host, str(target))
+    handshake = ConnectionHandshake(exchange, str(target), _CLIENT_ID)
+    sent: bytes | None = handshake.begin()
     try:
         while sent is not None:
             writer.write(frame(sent))
@@ -87,11 +87,11 @@ async def _authenticate(stream: Stream, sasl: Sasl, target: Address, most: int) 
             if not 0 <= size <= most:
                 raise ProtocolError(f"{target}: a frame of {size} bytes, where {most} are the most")
             answer = await reader.readexactly(size)
-            sent = await asyncio.to_thread(opening.next, answer)  # it may derive keys
+            sent = await asyncio.to_thread(handshake.next, answer)  # it may derive keys
     except (asyncio.IncompleteReadError, OSError) as error:
         if isinstance(error, TimeoutError | BrokerConnectionError):
             raise
-        raise opening.cut_off() or BrokerConnectionError(
+        raise handshake.cut_off() or BrokerConnectionError(
             "closed while the proxy said who it is: does this listener want TLS, or SASL at all?",
             address=str(target),
         ) from None

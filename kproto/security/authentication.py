@@ -174,9 +174,9 @@ class Authentication:
         self._check_code(code, "")
 
     def _check_refusal(self, answer: SaslAuthenticateResponse) -> None:
-        self._check_code(answer.error_code, self._told(answer.error_message or ""))
+        self._check_code(answer.error_code, self._redacted(answer.error_message or ""))
 
-    def _told(self, text: str) -> str:
+    def _redacted(self, text: str) -> str:
         """A broker's text, without what the client has said: it may repeat a password."""
         pieces = {
             said for token in self._said for said in _PIECES.split(token.decode("utf-8", "replace"))

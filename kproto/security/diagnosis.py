@@ -14,7 +14,7 @@ from typing import Final
 
 from ..wire.errors import AuthenticationError, BrokerConnectionError, KprotoError
 
-__all__ = ["Stage", "closed", "handshake_fault", "spoken_in_the_clear", "tls_fault"]
+__all__ = ["Stage", "closed_hint", "handshake_fault", "tls_fault", "unexpected_tls"]
 
 
 class Stage(Enum):
@@ -179,13 +179,13 @@ def _wants_certificate(shows_certificate: bool | None) -> str:
     return "it asks for a client's certificate, and none is set: tls=Tls(certificate=…, key=…)"
 
 
-def spoken_in_the_clear(first: bytes, address: str) -> AuthenticationError | None:
+def unexpected_tls(first: bytes, address: str) -> AuthenticationError | None:
     """What a peer's first bytes say when the client speaks no TLS: an error when they are TLS."""
     if first.startswith(_TLS_RECORDS):
         return AuthenticationError(f"{address}: {_SPEAKS_TLS}")
     return None
 
 
-def closed(stage: Stage, *, tls: bool, sasl: bool) -> str:
+def closed_hint(stage: Stage, *, tls: bool, sasl: bool) -> str:
     """What a broker may have wanted that closed the connection; "" where that tells nothing."""
     return _CLOSED.get((stage, tls, sasl), "")

@@ -193,7 +193,7 @@ class ClientCredentials:
 
     def _fetch(self) -> TokenAnswer:
         """Ask the issuer once; in a thread."""
-        context = self._contexts.at_hand() or self._contexts.renew()
+        context = self._contexts.cached() or self._contexts.renew()
         handlers = [urllib.request.HTTPSHandler(context=context), _NoRedirects()]
         opener = urllib.request.build_opener(*handlers)
         ends_at = self._clock.monotonic() + self.timeout_ms / 1000

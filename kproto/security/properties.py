@@ -19,11 +19,11 @@ from typing import Any, Final, TypeAlias
 
 from ..schema.nearest import nearest
 from ..wire.errors import ConfigurationError
+from .configured_property import ConfiguredByRow, ConfiguredProperty, resolve_synonyms
 from .properties_file import read_properties_file
-from .property_given import Given, GivenByRow, agreed
 from .property_table import IGNORED_PREFIXES, ROWS, Row
-from .sasl_properties import sasl_of_properties
-from .tls_properties import tls_of_properties
+from .sasl_properties import sasl_from_properties
+from .tls_properties import tls_from_properties
 
 __all__ = [
     "ClientProperties",
@@ -65,15 +65,15 @@ class ClientProperties:
     #: Names that have no use here, in the order in which they were given.
     unused: tuple[str, ...] = ()
     #: Names about TLS and SASL which `security.protocol` does not ask for.
-    not_asked_for: tuple[str, ...] = ()
+    inactive: tuple[str, ...] = ()
 
 
 def from_properties(
-    source: PropertySource, *, given_otherwise: Collection[str] = ()
+    source: PropertySource, *, set_by_caller: Collection[str] = ()
 ) -> ClientProperties:
     """What a file or a mapping of properties says.
 
-    What `given_otherwise` names (settings of the client, `tls` and `sasl`, `bootstrap`) the caller
+    What `set_by_caller` names (settings of the client, `tls` and `sasl`, `bootstrap`) the caller
     sets itself: properties about it are known, and not looked at. Names that have no use here are
     logged in one line, without values.
 
@@ -81,8 +81,8 @@ def from_properties(
     what contradicts or is not there; the message names properties, and no secret.
     """
     values, origin = _values(source)
-    found = read_values(values, given_otherwise=given_otherwise)
-    if found.unused or found.not_asked_for:
+    found = read_values(values, set_by_caller=set_by_caller)
+    if found.unused or found.inactive:
         logger.warning("%s", unused_line(origin, found))
     return found
 
@@ -92,13 +92,13 @@ def unused_line(origin: str, found: ClientProperties) -> str:
     parts = []
     if found.unused:
         parts.append(f"no use here for {', '.join(found.unused)}")
-    if found.not_asked_for:
-        parts.append(f"security.protocol does not ask for {', '.join(found.not_asked_for)}")
+    if found.inactive:
+        parts.append(f"security.protocol does not ask for {', '.join(found.inactive)}")
     return f"{origin}: {'; '.join(parts)}"
 
 
 def read_values(
-    values: Mapping[str, Any], *, given_otherwise: Collection[str] = ()
+    values: Mapping[str, Any], *, set_by_caller: Collection[str] = ()
 ) -> ClientProperties:
     """`from_properties` of a mapping, which logs nothing."""
     _check_names(values)
@@ -107,21 +107,23 @@ def read_values(
             "config.providers is set, and kproto runs none: put the values in place of the ${…}"
         )
     unused = [name for name in values if name not in _rows_by_property()]
-    not_asked_for: list[str] = []
-    by_part: dict[str, dict[str, Given]] = {}
+    inactive: list[str] = []
+    by_part: dict[str, dict[str, ConfiguredProperty]] = {}
     protocol = _protocol(values)
     for row in ROWS:
         there = [name for name in row.names if name in values]
         if not there or row.part == "security":
             continue
-        if (row.name if row.part == "settings" else row.part) in given_otherwise:
+        if (row.name if row.part == "settings" else row.part) in set_by_caller:
             continue
         if (row.part == "tls" and not protocol.endswith("SSL")) or (
             row.part == "sasl" and not protocol.startswith("SASL")
         ):
-            not_asked_for += there
+            inactive += there
             continue
-        given = agreed([Given(name, row.kind.value(name, _text(values, name))) for name in there])
+        given = resolve_synonyms(
+            [ConfiguredProperty(name, row.kind.value(name, _text(values, name))) for name in there]
+        )
         assert given is not None
         if _has_no_use(row, given):
             unused += there
@@ -129,10 +131,10 @@ def read_values(
             by_part.setdefault(row.part, {})[row.name] = given
 
     settings = _plain(by_part.get("settings", {}))
-    if protocol.endswith("SSL") and "tls" not in given_otherwise:
-        settings["tls"] = tls_of_properties(by_part.get("tls", {}))
-    if protocol.startswith("SASL") and "sasl" not in given_otherwise:
-        settings["sasl"] = sasl_of_properties(by_part.get("sasl", {}))
+    if protocol.endswith("SSL") and "tls" not in set_by_caller:
+        settings["tls"] = tls_from_properties(by_part.get("tls", {}))
+    if protocol.startswith("SASL") and "sasl" not in set_by_caller:
+        settings["sasl"] = sasl_from_properties(by_part.get("sasl", {}))
     producer = _plain(by_part.get("producer", {}))
     producer.pop("acks", None)  # always all
     if producer.get("max_in_flight", 0) > _IDEMPOTENT_IN_FLIGHT:
@@ -150,7 +152,7 @@ def read_values(
         consumer,
         group,
         tuple(sorted(unused, key=order.__getitem__)),
-        tuple(not_asked_for),
+        tuple(inactive),
     )
 
 
@@ -258,10 +260,10 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     raise ConfigurationError(f"{name} is a {type(value).__name__}; it must be text")
 
 
-def _has_no_use(row: Row, given: Given) -> bool:
+def _has_no_use(row: Row, given: ConfiguredProperty) -> bool:
     """Whether kproto does not do what this value says."""
     return row.name == "acks" and bool(given.value != "all")
 
 
-def _plain(given: GivenByRow) -> dict[str, Any]:
+def _plain(given: ConfiguredByRow) -> dict[str, Any]:
     return {name: each.value for name, each in given.items()}

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ..wire.errors import ConfigurationError
+from .configured_property import ConfiguredByRow, ConfiguredProperty, resolve_synonyms
 from .jaas import LoginModule, parse_jaas
 from .mechanisms import DelegationToken, OAuthBearer, Plain, Sasl, ScramSha256, ScramSha512
 from .oauth_grant import ClientCredentials
-from .property_given import Given, GivenByRow, agreed
 from .tls import Tls
 from .token_sources import TokenFile, UnsecuredToken, fixed_token
 
-__all__ = ["sasl_of_properties"]
+__all__ = ["sasl_from_properties"]
 
 _PASSWORDS: Final[dict[str, Callable[[str, str], Sasl]]] = {
     "PLAIN": Plain,
@@ -69,7 +69,7 @@ _MECHANISM: Final = re.compile(r"[A-Z0-9_-]{1,20}")
 _CLASS: Final = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)+")
 
 
-def sasl_of_properties(given: GivenByRow) -> Sasl:
+def sasl_from_properties(given: ConfiguredByRow) -> Sasl:
     """The mechanism that the rows of the part `sasl` describe, with what it needs to know.
 
     Raises ConfigurationError for a mechanism that is not there, for what is missing and for what
@@ -90,7 +90,7 @@ def sasl_of_properties(given: GivenByRow) -> Sasl:
         raise ConfigurationError(f"sasl.*: {error}") from None
 
 
-def _mechanism(given: GivenByRow) -> str:
+def _mechanism(given: ConfiguredByRow) -> str:
     named = given.get("mechanism")
     if named is None:
         raise ConfigurationError(
@@ -109,7 +109,7 @@ def _mechanism(given: GivenByRow) -> str:
     )
 
 
-def _module(given: GivenByRow, mechanism: str) -> LoginModule | None:
+def _module(given: ConfiguredByRow, mechanism: str) -> LoginModule | None:
     """What `sasl.jaas.config` says, if it is there; it must be for the mechanism."""
     jaas = given.get("jaas")
     if jaas is None:
@@ -139,12 +139,14 @@ def _no_kerberos(name: str) -> ConfigurationError:
     )
 
 
-def _from_both(given: GivenByRow, row: str, module: LoginModule | None, option: str) -> str:
+def _from_both(given: ConfiguredByRow, row: str, module: LoginModule | None, option: str) -> str:
     """A property of librdkafka's, or an option of the login module."""
     there = given.get(row)
     if module is not None and option in module.options:
-        inside = Given(f"the option {option} of sasl.jaas.config", module.options[option])
-        there = agreed([there, inside])
+        inside = ConfiguredProperty(
+            f"the option {option} of sasl.jaas.config", module.options[option]
+        )
+        there = resolve_synonyms([there, inside])
     if there is None:
         where = (
             f"sasl.{row}, or sasl.jaas.config" if module is None else f"the option {option} of it"
@@ -159,13 +161,13 @@ def _from_both(given: GivenByRow, row: str, module: LoginModule | None, option: 
 # OAUTHBEARER
 
 
-def _bearer(given: GivenByRow, options: Mapping[str, str]) -> Sasl:
+def _bearer(given: ConfiguredByRow, options: Mapping[str, str]) -> Sasl:
     words, unsecured = _handler(given)
     extensions = _extensions(given, options)
     if words["token"] and words["token"] in options:
         token = fixed_token(options[words["token"]])
         return OAuthBearer(token, extensions)
-    url = agreed([given.get("token_url"), _option(options, words["url"])])
+    url = resolve_synonyms([given.get("token_url"), _option(options, words["url"])])
     if url is None or unsecured:
         claims = UnsecuredToken.from_options(options)
         if claims is not None:
@@ -181,16 +183,16 @@ def _bearer(given: GivenByRow, options: Mapping[str, str]) -> Sasl:
 
 
 def _client_credentials(
-    given: GivenByRow,
+    given: ConfiguredByRow,
     options: Mapping[str, str],
     words: Mapping[str, str],
-    url: Given,
+    url: ConfiguredProperty,
     extensions: Mapping[str, str],
 ) -> Sasl:
     """The grant of client credentials (RFC 6749, 4.4; KIP-768)."""
     found: dict[str, Any] = {}
     for row, word in (("client_id", "id"), ("client_secret", "secret"), ("scope", "scope")):
-        there = agreed([given.get(row), _option(options, words[word])])
+        there = resolve_synonyms([given.get(row), _option(options, words[word])])
         if there is None and row != "scope":
             name = f"sasl.oauthbearer.client.credentials.{row.replace('_', '.')}"
             raise ConfigurationError(
@@ -202,7 +204,7 @@ def _client_credentials(
             found[row] = there.value
     if extensions:
         found["extensions"] = extensions
-    ca = agreed([given.get("https_ca"), given.get("https_ca_pem")])
+    ca = resolve_synonyms([given.get("https_ca"), given.get("https_ca_pem")])
     if ca is not None:
         found["tls"] = Tls(ca=ca.value)
     if (encoded := given.get("url_encoded")) is not None:
@@ -213,7 +215,7 @@ def _client_credentials(
         raise ConfigurationError(f"{url.property}: {error}") from None
 
 
-def _handler(given: GivenByRow) -> tuple[Mapping[str, str], bool]:
+def _handler(given: ConfiguredByRow) -> tuple[Mapping[str, str], bool]:
     """The options by which the class that gets tokens is told how, and whether it makes them."""
     grant = given.get("grant")
     if grant is not None and grant.value != "client_credentials":
@@ -230,7 +232,7 @@ def _handler(given: GivenByRow) -> tuple[Mapping[str, str], bool]:
     raise _no_class(handler)
 
 
-def _no_class(given: Given) -> ConfigurationError:
+def _no_class(given: ConfiguredProperty) -> ConfigurationError:
     told = f" is {given.value}," if _CLASS.fullmatch(given.value) else " is"
     return ConfigurationError(
         f"{given.property}{told} a class of Java that kproto does not know: hand over what gets a "
@@ -238,13 +240,13 @@ def _no_class(given: Given) -> ConfigurationError:
     )
 
 
-def _option(options: Mapping[str, str], name: str) -> Given | None:
+def _option(options: Mapping[str, str], name: str) -> ConfiguredProperty | None:
     if name not in options:
         return None
-    return Given(f"the option {name} of sasl.jaas.config", options[name])
+    return ConfiguredProperty(f"the option {name} of sasl.jaas.config", options[name])
 
 
-def _extensions(given: GivenByRow, options: Mapping[str, str]) -> dict[str, str]:
+def _extensions(given: ConfiguredByRow, options: Mapping[str, str]) -> dict[str, str]:
     """SASL extensions (KIP-342): options `extension_NAME`, or librdkafka's `key=value,…`."""
     found = {
         key.removeprefix(_EXTENSION): value

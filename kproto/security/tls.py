@@ -197,7 +197,7 @@ class TlsContexts:
             return self._tls.server_name
         return host.removesuffix(".")
 
-    def at_hand(self) -> ssl.SSLContext | None:
+    def cached(self) -> ssl.SSLContext | None:
         """The context, unless it is to be made first: the first time, and once files changed."""
         if isinstance(self._tls, Tls) and stamps_of(self._tls) != self._stamps:
             return None

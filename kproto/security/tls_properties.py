@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..wire.errors import ConfigurationError
-from .property_given import Given, GivenByRow, agreed
+from .configured_property import ConfiguredByRow, ConfiguredProperty, resolve_synonyms
 from .tls import Tls
 
-__all__ = ["tls_of_properties"]
+__all__ = ["tls_from_properties"]
 
 #: How to make PEM of a store, by its type; of other types with keytool, which knows them all.
 _CONVERSIONS: Final = {
@@ -26,14 +26,14 @@ _PEM_FILES: Final = {"truststore": "ca.pem", "keystore": "me.pem"}
 _PROBE: Final = "probe"
 
 
-def tls_of_properties(given: GivenByRow) -> bool | Tls:
+def tls_from_properties(given: ConfiguredByRow) -> bool | Tls:
     """The `Tls` that the rows of the part `tls` describe; True where all is as by default.
 
     Raises ConfigurationError for stores that are no PEM, with the command that converts them; for
     parts that contradict each other, and for a key without its certificate.
     """
     parts: dict[str, Any] = {}
-    ca = agreed(
+    ca = resolve_synonyms(
         [
             _store(given, "truststore"),
             _inline(given, "truststore", "truststore_pem"),
@@ -45,9 +45,11 @@ def tls_of_properties(given: GivenByRow) -> bool | Tls:
         parts["ca"] = ca.value
     keystore = _store(given, "keystore")
     chain = [_inline(given, "keystore", "keystore_chain_pem")]
-    certificate = agreed([keystore, *chain, given.get("certificate"), given.get("certificate_pem")])
+    certificate = resolve_synonyms(
+        [keystore, *chain, given.get("certificate"), given.get("certificate_pem")]
+    )
     inline_key = _inline(given, "keystore", "keystore_key_pem")
-    key = agreed([inline_key, given.get("key"), given.get("key_pem")])
+    key = resolve_synonyms([inline_key, given.get("key"), given.get("key_pem")])
     if certificate is not None:
         parts["certificate"] = certificate.value
         if keystore is not None and key is not None:
@@ -74,7 +76,7 @@ def tls_of_properties(given: GivenByRow) -> bool | Tls:
     return Tls(**parts) if parts else True
 
 
-def _store(given: GivenByRow, store: str) -> Given | None:
+def _store(given: ConfiguredByRow, store: str) -> ConfiguredProperty | None:
     """The file of a store, which must be PEM."""
     location = given.get(store)
     if location is None:
@@ -92,7 +94,7 @@ def _store(given: GivenByRow, store: str) -> Given | None:
     return location
 
 
-def _inline(given: GivenByRow, store: str, row: str) -> Given | None:
+def _inline(given: ConfiguredByRow, store: str, row: str) -> ConfiguredProperty | None:
     """The text of a store, for which there is no type but PEM."""
     text = given.get(row)
     if text is not None and _type(given, store) not in ("PEM", None):
@@ -102,7 +104,7 @@ def _inline(given: GivenByRow, store: str, row: str) -> Given | None:
     return text
 
 
-def _type(given: GivenByRow, store: str) -> str | None:
+def _type(given: ConfiguredByRow, store: str) -> str | None:
     kind = given.get(f"{store}_type")
     if kind is None:
         return None

@@ -187,7 +187,7 @@ class _Flow:
             for end, stream in self._streams.items():
                 yield from self._pass_on(end, stream.end())
         if self._talk is not None:
-            yield from self._told(self._talk.end(time_us))
+            yield from self._with_connection(self._talk.end(time_us))
         elif self._held or self._is_other_protocol:
             others.connections += 1
 
@@ -256,11 +256,11 @@ class _Flow:
         assert self._talk is not None
         side = Side.CLIENT if source == self._client else Side.BROKER
         if isinstance(piece, Gap):
-            yield from self._told(self._talk.missing(side, time_us, piece.size))
+            yield from self._with_connection(self._talk.missing(side, time_us, piece.size))
         else:
-            yield from self._told(self._talk.feed(side, time_us, piece))
+            yield from self._with_connection(self._talk.feed(side, time_us, piece))
 
-    def _told(self, events: list[Event]) -> Iterator[ConnectionEvent]:
+    def _with_connection(self, events: list[Event]) -> Iterator[ConnectionEvent]:
         assert self._client is not None
         broker = next(end for end in self._streams if end != self._client)
         for event in events:

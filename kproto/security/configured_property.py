@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ..wire.errors import ConfigurationError
 
-__all__ = ["Given", "GivenByRow", "agreed"]
+__all__ = ["ConfiguredByRow", "ConfiguredProperty", "resolve_synonyms"]
 
 
-class Given(NamedTuple):
+class ConfiguredProperty(NamedTuple):
     """The property that was given, and its value as it was read."""
 
     property: str
@@ -21,15 +21,15 @@ class Given(NamedTuple):
 
 
 #: What was given of one part of the table, by the names of its rows.
-GivenByRow: TypeAlias = Mapping[str, Given]
+ConfiguredByRow: TypeAlias = Mapping[str, ConfiguredProperty]
 
 
-def agreed(all_given: Iterable[Given | None]) -> Given | None:
+def resolve_synonyms(all_given: Iterable[ConfiguredProperty | None]) -> ConfiguredProperty | None:
     """The one that counts of those that set the same thing; None where none is given.
 
     Raises ConfigurationError, which names two of them and no value, where they differ.
     """
-    first: Given | None = None
+    first: ConfiguredProperty | None = None
     for each in all_given:
         if each is None:
             continue

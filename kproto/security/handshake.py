@@ -16,13 +16,13 @@ from ..wire.errors import AuthenticationError, KprotoError, ProtocolError
 from .authentication import Authentication, Step
 from .mechanisms import Sasl
 
-__all__ = ["Opening", "exchange_with"]
+__all__ = ["ConnectionHandshake", "new_exchange"]
 
 #: The version of ApiVersions that every broker takes.
 _FIRST: Final = 0
 
 
-async def exchange_with(sasl: Sasl, host: str, where: str) -> ClientExchange:
+async def new_exchange(sasl: Sasl, host: str, where: str) -> ClientExchange:
     """A new exchange of `sasl` with the broker at `host`; a user's mechanism may raise anything.
 
     Raises AuthenticationError, and what else of kproto's errors the mechanism raises.
@@ -37,7 +37,7 @@ async def exchange_with(sasl: Sasl, host: str, where: str) -> ClientExchange:
         ) from None
 
 
-class Opening:
+class ConnectionHandshake:
     """One authentication by `exchange` at the broker of `where`, frame by frame.
 
     `begin` gives the first frame, `next` for each that came the one behind it, or None when the

@@ -11,10 +11,10 @@ from ..schema.called import messages_called
 from ..schema.definitions import Definitions
 from ..wire.errors import ConfigurationError
 
-__all__ = ["names_called", "package_called"]
+__all__ = ["import_package", "message_names"]
 
 
-def names_called(text: str, known: Definitions | None = None) -> frozenset[str]:
+def message_names(text: str, known: Definitions | None = None) -> frozenset[str]:
     """The messages that `--messages` names, with commas between: see `messages_called`.
 
     An API is its request and its response. Raises UnknownNameError for a name that there is none
@@ -26,7 +26,7 @@ def names_called(text: str, known: Definitions | None = None) -> frozenset[str]:
     return frozenset(spec.name for name in wanted for spec in messages_called(name, known))
 
 
-def package_called(name: str) -> ModuleType:
+def import_package(name: str) -> ModuleType:
     """The package of that name, which may stand in the current folder.
 
     Raises ConfigurationError when it cannot be imported.
