@@ -30,7 +30,7 @@ _COMMANDS = (broker, inspect, diff, explorer, decode, proxy, capture, fuzz, vect
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that `arguments` (those of the process by default) name; the exit code."""
+    """Runs the command that `arguments` (those of the process by default) name; the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # one of few letters takes the others escaped
             stream.reconfigure(errors="backslashreplace")

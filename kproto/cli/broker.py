@@ -31,7 +31,7 @@ class TopicToCreate(NamedTuple):
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "broker",
         help="run a Kafka broker in memory, or several",
@@ -112,7 +112,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _add_security(parser: argparse.ArgumentParser) -> None:
-    """Describe how clients come in."""
+    """Describes how clients come in."""
     parser.add_argument(
         "--listener",
         dest="listeners",
@@ -171,7 +171,7 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_listener(text: str) -> ListenerToOpen:
-    """Read PROTOCOL://HOST:PORT."""
+    """Reads PROTOCOL://HOST:PORT."""
     protocol, _, address = text.partition("://")
     host, _, port = address.rpartition(":")
     if protocol not in _PROTOCOLS or not host:
@@ -184,7 +184,7 @@ def parse_listener(text: str) -> ListenerToOpen:
 
 
 def parse_user(text: str) -> tuple[str, str]:
-    """Read NAME:PASSWORD; what is wrong is said without it."""
+    """Reads NAME:PASSWORD; what is wrong is said without it."""
     name, _, password = text.partition(":")
     if not name or not password:
         raise argparse.ArgumentTypeError("a user is NAME:PASSWORD, and neither is empty")
@@ -192,7 +192,7 @@ def parse_user(text: str) -> tuple[str, str]:
 
 
 def parse_topic(text: str) -> TopicToCreate:
-    """Read NAME or NAME:PARTITIONS."""
+    """Reads NAME or NAME:PARTITIONS."""
     name, colon, partitions = text.partition(":")
     if not colon:
         return TopicToCreate(name, None)

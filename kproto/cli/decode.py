@@ -18,7 +18,7 @@ _MAX_INPUT_BYTES: Final = 268_435_456
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "decode",
         help="take any bytes of the protocol apart, byte by byte",

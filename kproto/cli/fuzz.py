@@ -18,7 +18,7 @@ _TIMEOUT_S = 5.0
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "fuzz",
         help="put odd and broken messages to an implementation or a broker",

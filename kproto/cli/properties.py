@@ -11,7 +11,7 @@ __all__ = ["add_properties"]
 
 
 def add_properties(parser: argparse.ArgumentParser) -> None:
-    """Describe the two arguments."""
+    """Describes the two arguments."""
     parser.add_argument(
         "--properties",
         metavar="FILE",

@@ -15,7 +15,7 @@ _MAX_RECORDED_BYTES = 1_073_741_824  # that of the recorder
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "proxy",
         help="pass on between clients and brokers, and tell what passes",
@@ -65,7 +65,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    """Describe which requests and responses are shown."""
+    """Describes which requests and responses are shown."""
     parser.add_argument(
         "--api",
         dest="apis",

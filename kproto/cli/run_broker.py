@@ -21,7 +21,7 @@ _MECHANISMS_OF_USERS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the broker until SIGINT or SIGTERM; the exit code."""
+    """Runs the broker until SIGINT or SIGTERM; the exit code."""
     users = _users(options)
     settings = BrokerSettings(
         listeners=tuple(_listener(each, options) for each in options.listeners),
@@ -81,7 +81,9 @@ def _users(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _mechanisms(options: argparse.Namespace) -> tuple[str, ...]:
-    """Those of a listener with SASL. Tokens without a signature let in anybody as anybody."""
+    """Returns those of a listener with SASL. Tokens without a signature let in anybody as
+    anybody.
+    """
     users = _MECHANISMS_OF_USERS if options.users else ()
     return (*users, "OAUTHBEARER") if options.unsecured_tokens else users
 

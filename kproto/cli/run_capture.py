@@ -46,7 +46,7 @@ _BAR_STEP: Final = 4_194_304
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the list, the sums or one exchange; the exit code."""
+    """Prints the list, the sums or one exchange; the exit code."""
     for port in options.ports or ():
         check_whole_number("--port", port, 1, 65_535)
     if options.open is not None:
@@ -135,7 +135,7 @@ def _print_opened(listed: Iterator[Exchange], options: argparse.Namespace) -> in
 
 
 def _annotated(event: Event) -> Node | None:
-    """The tree of a frame as in `kproto decode`; None where it is of no known message."""
+    """Returns the tree of a frame as in `kproto decode`; None where it is of no known message."""
     if event.kind not in (Kind.MESSAGE, Kind.BROKEN) or event.api_key is None:
         return None
     try:

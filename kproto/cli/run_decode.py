@@ -32,7 +32,7 @@ _PIPE_COLUMNS: Final = 120
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the tree, or the guesses; the exit code. Raises KprotoError, also for broken bytes."""
+    """Prints the tree, or the guesses; the exit code. Raises KprotoError, also for broken bytes."""
     data = read_bytes(_given(options), options.form)
     if not data:
         raise ConfigurationError("no bytes are given: as an argument, by --file, or to stdin")
@@ -101,7 +101,7 @@ def _of_message(options: argparse.Namespace, data: bytes) -> Node:
 
 
 def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
-    """Print the guesses; the tree of the first."""
+    """Prints the guesses; the tree of the first."""
     found = guess(data)
     if not found:
         raise ConfigurationError("no message of the definitions reads more than some of the bytes")
@@ -141,7 +141,7 @@ def _in_words(one: Guess) -> str:
 
 
 def _printed(options: argparse.Namespace, roots: Iterator[Node]) -> int:
-    """Print each tree. Raises DecodeError for the first fault, when all are printed."""
+    """Prints each tree. Raises DecodeError for the first fault, when all are printed."""
     width = options.width or shutil.get_terminal_size((_PIPE_COLUMNS, 24)).columns
     first: DecodeError | None = None
     documents = []

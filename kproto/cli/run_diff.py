@@ -111,7 +111,7 @@ def _marks(api: study.ApiRange) -> str:
 
 
 def _listed(versions: Sequence[int]) -> str:
-    """`0-2, 5` for 0, 1, 2, 5."""
+    """Returns `0-2, 5` for 0, 1, 2, 5."""
     parts: list[list[int]] = []
     for version in versions:
         if parts and parts[-1][-1] == version - 1:

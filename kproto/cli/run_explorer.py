@@ -16,7 +16,7 @@ __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the page to a file, or open it from a temporary one; the exit code."""
+    """Writes the page to a file, or open it from a temporary one; the exit code."""
     text = kafka_page()
     if options.out == "-":
         sys.stdout.buffer.write(text.encode())

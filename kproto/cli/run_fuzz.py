@@ -39,7 +39,7 @@ _INTERRUPTED = 130
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the cases, or the one that is replayed; 1 when there is a finding, else 0."""
+    """Runs the cases, or the one that is replayed; 1 when there is a finding, else 0."""
     _refuse_what_does_not_go_together(options)
     if options.broker is not None:
         return _broker(options)
@@ -210,7 +210,9 @@ def _message_versions(
 
 
 def _example_of(node: Any) -> Any:
-    """The example of a finding, where that is given; of a whole report it must be said which."""
+    """Returns the example of a finding, where that is given; of a whole report it must be said
+    which.
+    """
     if isinstance(node, dict) and "findings" in node:
         raise ConfigurationError(
             "--replay: this is a whole report: give one of its findings, or the example of one"
@@ -262,7 +264,7 @@ def _print(text: str) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on standard error, where that is a terminal."""
+    """Yields a bar on standard error, where that is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

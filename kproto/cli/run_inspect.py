@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _message(name: str, *, one: bool) -> MessageSpec | None:
-    """The message of exactly that name, in whatever case; None where a list is wanted.
+    """Returns the message of exactly that name, in whatever case; None where a list is wanted.
 
     Where `one` must be meant the only message that has the name in its own will do; of several
     UnknownNameError tells some.

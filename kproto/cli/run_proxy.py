@@ -40,7 +40,7 @@ def event_filter(options: argparse.Namespace) -> EventFilter:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the proxy until SIGINT or SIGTERM, or nobody reads what it prints; the exit code."""
+    """Runs the proxy until SIGINT or SIGTERM, or nobody reads what it prints; the exit code."""
     secured = properties_from_options(options).settings
     settings = ProxySettings(
         rewrite=options.rewrite,
@@ -101,7 +101,7 @@ class Log:
         self._thread.start()
 
     def put(self, line: str) -> None:
-        """Print a line, as soon as those before it are."""
+        """Prints a line, as soon as those before it are."""
         try:
             if self._missing:
                 self._lines.put_nowait(self._left_out(self._missing))
@@ -111,7 +111,7 @@ class Log:
             self._missing += 1
 
     def close(self) -> None:
-        """Wait a little until all is printed."""
+        """Waits a little until all is printed."""
         with contextlib.suppress(queue.Full):
             if self._missing:
                 self._lines.put(self._left_out(self._missing), timeout=self._close_timeout_s)

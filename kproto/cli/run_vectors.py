@@ -18,7 +18,7 @@ __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write them to files, or to the output; the exit code."""
+    """Writes them to files, or to the output; the exit code."""
     package = messages if options.package is None else import_package(options.package)
     names = None
     if options.messages is not None:
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _to_files(folder: Path, lines: Iterator[tuple[str, str]]) -> None:
-    """Write a file for each module, over those of the same name."""
+    """Writes a file for each module, over those of the same name."""
     held: dict[str, list[str]] = {}
     for module, line in lines:
         held.setdefault(f"{module or 'messages'}.jsonl", []).append(line)

@@ -15,7 +15,7 @@ __all__ = ["import_package", "message_names"]
 
 
 def message_names(text: str, known: Definitions | None = None) -> frozenset[str]:
-    """The messages that `--messages` names, with commas between: see `messages_called`.
+    """Returns the messages that `--messages` names, with commas between: see `messages_called`.
 
     An API is its request and its response. Raises UnknownNameError for a name that there is none
     of, and ConfigurationError where there is no name at all.
@@ -27,7 +27,7 @@ def message_names(text: str, known: Definitions | None = None) -> frozenset[str]
 
 
 def import_package(name: str) -> ModuleType:
-    """The package of that name, which may stand in the current folder.
+    """Returns the package of that name, which may stand in the current folder.
 
     Raises ConfigurationError when it cannot be imported.
     """

@@ -19,12 +19,12 @@ _BELOW: Final = 10
 
 
 def print_json(data: object) -> None:
-    """Print plain data, indented."""
+    """Prints plain data, indented."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> None:
-    """Print a table; on a terminal it keeps to its width, elsewhere its lines are whole."""
+    """Prints a table; on a terminal it keeps to its width, elsewhere its lines are whole."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in table_lines(header, rows, width=width, indent=indent):
         print(line)
@@ -37,7 +37,8 @@ def table_lines(
     width: int | None = None,
     indent: str = "",
 ) -> Iterator[str]:
-    """The lines of a table, the header first; columns that are empty in every row are left out.
+    """Yields the lines of a table, the header first; columns that are empty in every row are left
+    out.
 
     With a `width` the last column is broken into lines; where less than LEAST_ROOM is left for it,
     it stands below its row. What is still too long ends with an ellipsis.

@@ -45,7 +45,7 @@ _HERE: Final = Path(__file__).parent
 
 
 def kafka_page() -> str:
-    """The page of Kafka's own messages, with all that `kproto.schema` knows of them."""
+    """Returns the page of Kafka's own messages, with all that `kproto.schema` knows of them."""
     return page(
         releases=facts.releases(),
         glossary=facts.glossary(),
@@ -62,7 +62,7 @@ def page(
     kips: Iterable[Mapping[str, Any]] = (),
     former: Mapping[str, str] | None = None,
 ) -> str:
-    """The page as HTML text, for `messages` by name (Kafka's own by default).
+    """Returns the page as HTML text, for `messages` by name (Kafka's own by default).
 
     `releases`, oldest first: for each, the lowest and highest version of each API key.
     `glossary`: the sentences under `fields`, `messages`, `structs` and `overrides`, by name.

@@ -35,19 +35,21 @@ _FIELD_KEYS: Final[tuple[tuple[str, Callable[[FieldSpec], object]], ...]] = (
 
 
 def definitions(messages: Mapping[str, MessageSpec]) -> list[dict[str, Any]]:
-    """Every message, in the order of `messages`."""
+    """Returns every message, in the order of `messages`."""
     return [_message(messages[name]) for name in messages]
 
 
 def error_codes(table: Iterable[tuple[int, str, bool]]) -> list[list[Any]]:
-    """Each error code as code, name, and 1 where a retry may help, else 0."""
+    """Returns each error code as code, name, and 1 where a retry may help, else 0."""
     return [[code, name, int(retriable)] for code, name, retriable in table]
 
 
 def release_ranges(
     releases: Mapping[str, Mapping[int, tuple[int, int]]],
 ) -> list[list[Any]]:
-    """Each release, oldest first as given: its name, and for each API key lowest and highest."""
+    """Returns each release, oldest first as given: its name, and for each API key lowest and
+    highest.
+    """
     return [
         [name, [[key, *ranges[key]] for key in sorted(ranges)]] for name, ranges in releases.items()
     ]

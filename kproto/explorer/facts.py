@@ -15,7 +15,7 @@ __all__ = ["former", "glossary", "kips", "releases"]
 
 
 def releases() -> dict[str, dict[int, tuple[int, int]]]:
-    """Each release, oldest first: for each API key the lowest and the highest version.
+    """Returns each release, oldest first: for each API key the lowest and the highest version.
 
     Versions that are not final there are left out, as nobody speaks them without opting in.
     """
@@ -30,7 +30,7 @@ def releases() -> dict[str, dict[int, tuple[int, int]]]:
 
 
 def glossary() -> dict[str, dict[str, Any]]:
-    """The sentences by name, under `fields`, `overrides`, `messages` and `structs`."""
+    """Returns the sentences by name, under `fields`, `overrides`, `messages` and `structs`."""
     known = load_glossary()
     return {
         "fields": dict(known.fields),
@@ -46,5 +46,5 @@ def kips() -> list[dict[str, Any]]:
 
 
 def former() -> dict[str, str]:
-    """The names that releases had for an API before, each with the newest name."""
+    """Returns the names that releases had for an API before, each with the newest name."""
     return former_api_names()

@@ -108,7 +108,7 @@ class BrokerFinding:
 
     @property
     def harmless(self) -> bool:
-        """Whether Kafka's own brokers do it."""
+        """Returns whether Kafka's own brokers do it."""
         return self.fault in HARMLESS
 
 
@@ -128,7 +128,7 @@ class BrokerResult:
     interrupted: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain data, in the shape of the report of a command."""
+        """Returns the result as plain data, in the shape of the report of a command."""
         return {
             "implementation": f"the broker at {self.address}",
             "judge": "what a broker may do",
@@ -181,7 +181,7 @@ def fuzz_broker(
     secured: ConnectionSecurity = PLAINTEXT,
     progress: Callable[[int, int], None] | None = None,
 ) -> BrokerResult:
-    """Send frames to the broker at `host:port` and say what it did that it may not do.
+    """Sends frames to the broker at `host:port` and say what it did that it may not do.
 
     Ctrl-C ends the run early: the result is what was found until then.
     With `shrink` the frames of each finding are made as few and as short as can be found, at the
@@ -219,7 +219,7 @@ def _send_all(
     result: BrokerResult,
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Send frames until a limit is met or the broker is gone; count into `result`."""
+    """Sends frames until a limit is met or the broker is gone; count into `result`."""
     began = time.monotonic()
     since: list[Frame] = []
     answered = 0
@@ -257,7 +257,7 @@ class _Enough(Exception):  # noqa: N818 - no error: the search ends
 
 
 def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until: float) -> None:
-    """Put the smallest frames that show the finding's fault in the place of those that were met.
+    """Puts the smallest frames that show the finding's fault in the place of those that were met.
 
     What takes the broker away on the way is a finding of its own.
     """
@@ -308,7 +308,7 @@ def replay_frames(
     anywhere: bool = False,
     secured: ConnectionSecurity = PLAINTEXT,
 ) -> list[str]:
-    """Send the frames of a report's example again; what became of each, and of the broker.
+    """Sends the frames of a report's example again; what became of each, and of the broker.
 
     Raises ConfigurationError on what is no such example.
     """
@@ -403,7 +403,7 @@ class _Target:
             )
 
     def versions(self) -> dict[int, range]:
-        """The versions that the broker speaks, by api key. Raises BrokerConnectionError."""
+        """Returns the versions that the broker speaks, by api key. Raises BrokerConnectionError."""
         try:
             answer = self._api_versions()
         except BrokerConnectionError:
@@ -427,7 +427,7 @@ class _Target:
         return ApiVersionsResponse.decode_from(answer, at, 0)[0]
 
     def liveness_fault(self) -> tuple[str, str] | None:
-        """The fault and its words when the broker does not live any more."""
+        """Returns the fault and its words when the broker does not live any more."""
         try:
             self._api_versions()
         except TimeoutError:
@@ -438,7 +438,9 @@ class _Target:
         return None
 
     def recovers(self) -> bool:
-        """Whether the broker lives, or does so again within the time that is waited for it."""
+        """Returns whether the broker lives, or does so again within the time that is waited for
+        it.
+        """
         until = time.monotonic() + self.settings.recovery_s
         while (liveness_fault := self.liveness_fault()) is not None:
             if liveness_fault[0] == "hung" or time.monotonic() > until:
@@ -447,7 +449,7 @@ class _Target:
         return True
 
     def shows(self, frames: Sequence[Frame], fault: str, cause: str) -> tuple[str | None, bool]:
-        """The cause, when frames show a fault again; and whether that took a wait."""
+        """Returns the cause, when frames show a fault again; and whether that took a wait."""
         waited = False
         for frame in frames:
             time.sleep(1 / self.settings.rate)
@@ -463,7 +465,7 @@ class _Target:
         return (liveness_fault[1] if liveness_fault[0] == fault else None), True
 
     def send(self, frame: Frame) -> tuple[str, tuple[str, str] | None]:
-        """Send a frame on a connection of its own; what became of it, and the fault in that."""
+        """Sends a frame on a connection of its own; what became of it, and the fault in that."""
         try:
             with self._connected() as connection:
                 try:
@@ -519,7 +521,7 @@ class _Target:
 
 
 def _expected(frame: Frame) -> type[Message] | None:
-    """The response that a frame calls for; None where its bytes do not tell."""
+    """Returns the response that a frame calls for; None where its bytes do not tell."""
     if frame.correlation_id is None or frame.api_key is None or frame.version is None:
         return None
     cls = response_class(frame.api_key)
@@ -527,7 +529,7 @@ def _expected(frame: Frame) -> type[Message] | None:
 
 
 def _as_kafka_reads(message_version: MessageVersion, data: bytes) -> bool:
-    """Whether Kafka's classes read the bytes, though kproto does not."""
+    """Returns whether Kafka's classes read the bytes, though kproto does not."""
     try:
         walk_message(message_version.shape, data)
     except (UnreadableMessageError, RecursionError):

@@ -43,7 +43,7 @@ def connect(
     patience_s: float,
     most: int,
 ) -> socket.socket:
-    """A connection on which requests are answered; each step may take `patience_s`.
+    """Returns a connection on which requests are answered; each step may take `patience_s`.
 
     `most` bounds an answer, in bytes. Raises OSError for a broker that is away, AuthenticationError
     and BrokerConnectionError for one that will not have it, ConfigurationError for files that

@@ -64,12 +64,12 @@ class MessageVersion(NamedTuple):
 
     @property
     def cls(self) -> type[Message]:
-        """The class that reads and writes it."""
+        """Returns the class that reads and writes it."""
         return message_class(self.package, self.name)
 
     @property
     def shape(self) -> StructLayout:
-        """The layout of the version."""
+        """Returns the layout of the version."""
         return layout(self.cls._definition(), self.version)
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class MessageVersion(NamedTuple):
 
 
 def all_message_versions(package: ModuleType = messages) -> tuple[MessageVersion, ...]:
-    """Every message of a package's definitions at every version, by name and version.
+    """Returns every message of a package's definitions at every version, by name and version.
 
     Raises ConfigurationError on what is no package of messages.
     """
@@ -99,11 +99,11 @@ class Case:
     kind: str
 
     def question(self, number: int) -> str:
-        """The line that an implementation gets, without its end; `number` is its id."""
+        """Returns the line that an implementation gets, without its end; `number` is its id."""
         return json.dumps({"id": number, **self._body()}, ensure_ascii=True, separators=(",", ":"))
 
     def to_json(self) -> dict[str, Any]:
-        """The case as a report holds it, and as `from_json` reads it."""
+        """Returns the case as a report holds it, and as `from_json` reads it."""
         return {**self._body(), "kind": self.kind}
 
     def _body(self) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Case:
 
     @classmethod
     def from_json(cls, node: object, package: ModuleType = messages) -> Case:
-        """Read what `to_json` made of a message of `package`.
+        """Reads what `to_json` made of a message of `package`.
 
         Raises ConfigurationError, which says what is wrong.
         """
@@ -143,7 +143,7 @@ class Case:
         return cls(operation, message_version, _content(operation, node), str(kind))
 
     def with_content(self, content: bytes | str) -> Case:
-        """The same question about something else."""
+        """Returns the same question about something else."""
         return replace(self, content=content)
 
     def __str__(self) -> str:
@@ -182,7 +182,9 @@ class Answer(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """Text from outside as a terminal may show it: control characters escaped, but line ends."""
+    """Returns text from outside as a terminal may show it: control characters escaped, but line
+    ends.
+    """
     return "".join(
         each if each == "\n" or each.isprintable() else each.encode("unicode_escape").decode()
         for each in text
@@ -198,7 +200,7 @@ SHOWN: Final = 200
 
 
 def parse_answer(node: dict[str, Any], operation: Operation) -> Answer:
-    """Read an answer's object. Raises NotAnAnswer."""
+    """Reads an answer's object. Raises NotAnAnswer."""
     said = [key for key in ("hex", "json", "refused", "failed", "unsupported") if key in node]
     if len(said) != 1:
         raise InvalidAnswerError(

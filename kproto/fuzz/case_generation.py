@@ -70,7 +70,7 @@ def _boundary(message_version: MessageVersion, kind: str, seed: str) -> Iterator
 
 
 def _asked(values: Iterator[Message], message_version: MessageVersion, kind: str) -> Iterator[Case]:
-    """Each value in all operations, one after the other."""
+    """Yields each value in all operations, one after the other."""
     for value in values:
         data = value.encode(message_version.version)
         yield Case(Operation.REWRITE, message_version, data, kind)
@@ -132,7 +132,7 @@ _OTHERS: Final[tuple[Any, ...]] = (
 
 
 def _spoil(node: dict[str, Any], source: random.Random) -> None:
-    """Change one thing in a JSON object, at any depth."""
+    """Changes one thing in a JSON object, at any depth."""
     inside: Any = node
     while True:
         keys = list(inside) if isinstance(inside, dict) else list(range(len(inside)))

@@ -28,7 +28,9 @@ _SIZE: Final = struct.Struct(">i")
 
 
 def smallest_frames(frames: Frames, shows: Callable[[Frames], bool]) -> Frames:
-    """The smallest frames found that `shows` says yes to; `frames` itself if none are smaller."""
+    """Returns the smallest frames found that `shows` says yes to; `frames` itself if none are
+    smaller.
+    """
     for steps in (_fewer_frames, _shorter(_fewer_requests), _shorter(_values), _shorter(_bytes)):
         frames = minimize(frames, shows, steps, _rank)
     return frames
@@ -64,7 +66,7 @@ def _shorter(steps: Callable[[Frame], Iterator[Frame]]) -> Callable[[Frames], It
 
 
 def _fewer_requests(frame: Frame) -> Iterator[Frame]:
-    """A frame that has several in it, with one less."""
+    """Yields a frame that has several in it, with one less."""
     parts = []
     at = 0
     while at + _SIZE.size <= len(frame.data):
@@ -77,7 +79,7 @@ def _fewer_requests(frame: Frame) -> Iterator[Frame]:
 
 
 def _values(frame: Frame) -> Iterator[Frame]:
-    """A request with one value less or simpler, or without the client's name."""
+    """Yields a request with one value less or simpler, or without the client's name."""
     cls, header, body = _parts(frame)
     if cls is None or frame.version is None or frame.correlation_id is None:
         return
@@ -89,7 +91,7 @@ def _values(frame: Frame) -> Iterator[Frame]:
 
 
 def _bytes(frame: Frame) -> Iterator[Frame]:
-    """A frame with ever smaller parts left out, then with some of its bytes zero.
+    """Yields a frame with ever smaller parts left out, then with some of its bytes zero.
 
     The header of a request whose answer is awaited stays, and one that is sound stays sound.
     """
@@ -109,7 +111,7 @@ def _bytes(frame: Frame) -> Iterator[Frame]:
 
 
 def _parts(frame: Frame) -> tuple[type[Message] | None, bytes, bytes]:
-    """The class, header and body of a request whose answer is awaited; else no class."""
+    """Returns the class, header and body of a request whose answer is awaited; else no class."""
     if frame.api_key is None or frame.version is None or frame.correlation_id is None:
         return None, b"", b""
     cls = request_class(frame.api_key)
@@ -124,7 +126,7 @@ def _parts(frame: Frame) -> tuple[type[Message] | None, bytes, bytes]:
 
 
 def _is_sound(cls: type[Message], version: int | None, body: bytes) -> bool:
-    """Whether the bytes are a message, to the last, as it is written."""
+    """Returns whether the bytes are a message, to the last, as it is written."""
     assert version is not None
     try:
         return cls.decode(body, version).encode(version) == body

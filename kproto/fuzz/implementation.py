@@ -119,14 +119,16 @@ class _RunningCommand:
                 self.last_words.append(piece)
 
     def said(self) -> str:
-        """The line of its standard error that tells most: the first, or of Python the last."""
+        """Returns the line of its standard error that tells most: the first, or of Python the
+        last.
+        """
         lines = b"".join(self.first_words).decode(errors="replace").strip().splitlines()
         if lines and lines[0].startswith("Traceback"):
             lines = b"".join(self.last_words).decode(errors="replace").strip().splitlines()[-1:]
         return lines[0][:SHOWN] if lines else ""
 
     def end(self) -> int | None:
-        """End it and all that it started; its exit code, None if it had to be killed."""
+        """Ends it and all that it started; its exit code, None if it had to be killed."""
         self._ending.set()
         self.outgoing.put(None)
         try:
@@ -177,7 +179,7 @@ class Implementation:
         self.close()
 
     def close(self) -> None:
-        """End the command."""
+        """Ends the command."""
         if self._running is not None:
             self._running.end()
             self._running = None
@@ -220,7 +222,7 @@ class Implementation:
     def _ask(
         self, cases: Sequence[Case], in_flight: list[int], found: dict[int, Answer]
     ) -> Answer | None:
-        """Ask the cases of `in_flight` at once; what became of the first that is open at a
+        """Asks the cases of `in_flight` at once; what became of the first that is open at a
         failure.
         """
         running = self._started()
@@ -241,7 +243,7 @@ class Implementation:
         return None
 
     def _one_line(self, running: _RunningCommand, in_flight: _InFlightCases) -> Answer | None:
-        """Read a line; what became of the case that waits for it, if it does so in vain."""
+        """Reads a line; what became of the case that waits for it, if it does so in vain."""
         settings = self.settings
         allowed = settings.answer_timeout_s
         if not running.answered:
@@ -339,7 +341,7 @@ class _InFlightCases:
         self.answered = 0
 
     def take(self, line: bytes) -> None:
-        """Take a line: an answer to what is open, or garbage."""
+        """Takes a line: an answer to what is open, or garbage."""
         try:
             number, node = self._parsed(line)
         except InvalidAnswerError as error:

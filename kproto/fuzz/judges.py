@@ -29,7 +29,7 @@ _PROBE: Final = Case(Operation.REWRITE, MessageVersion("ApiVersionsRequest", 0),
 
 
 def find_judge(name: str, settings: FuzzSettings) -> tuple[Responder, bool]:
-    """The judge, and whether it is kproto's codec; `name` is one of JUDGES.
+    """Returns the judge, and whether it is kproto's codec; `name` is one of JUDGES.
 
     Raises ConfigurationError when Java is asked for and cannot be had.
     """

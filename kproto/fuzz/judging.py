@@ -79,7 +79,7 @@ class Verdict(NamedTuple):
 
 
 def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[Verdict] | None:
-    """The faults of an answer, none if it is right; None where nobody can say.
+    """Returns the faults of an answer, none if it is right; None where nobody can say.
 
     Nobody can where the judge has read a message and cannot write it again. With kproto as the
     judge nobody can where kproto is stricter than Kafka's classes, which is where its refusal and a
@@ -124,7 +124,7 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
 
 
 def _goes_on(case: Case, right: Answer, end: int | None) -> bool:
-    """Whether bytes follow the message in a case."""
+    """Returns whether bytes follow the message in a case."""
     if isinstance(case.content, str):
         return False
     taken = right.taken if right.taken is not None else end
@@ -166,7 +166,9 @@ def _first_difference(right: Any, given: Any, path: str) -> str | None:
 
 
 def without_records(shape: StructLayout, node: Any) -> Any:
-    """JSON with `records` as Kafka's converter writes them: an empty string for all but null."""
+    """Returns JSON with `records` as Kafka's converter writes them: an empty string for all but
+    null.
+    """
     if not isinstance(node, dict):
         return node
     made = dict(node)
@@ -186,7 +188,9 @@ def without_records(shape: StructLayout, node: Any) -> Any:
 
 
 def _beyond_int8(case: Case) -> bool:
-    """Whether the JSON of a case has a number that Kafka's converter changes to be an int8."""
+    """Returns whether the JSON of a case has a number that Kafka's converter changes to be an
+    int8.
+    """
     try:
         node = json.loads(case.content)
     except (ValueError, RecursionError):
@@ -230,7 +234,9 @@ _CAUSE: Final = 90
 
 
 def _cause(reason: str) -> str:
-    """A reason without what changes from case to case: numbers, names, what stands in quotes."""
+    """Returns a reason without what changes from case to case: numbers, names, what stands in
+    quotes.
+    """
     text = re.sub(r"^\w+ v\d+(?:, [^:]*)?: ", "", reason)
     text = re.sub(r"^(\w+): [A-Z]\w+: ", r"\1: ", text)  # Java's error, then its class
     text = _OTHER_LINE.sub(r"\1", text)

@@ -44,7 +44,7 @@ class KprotoCodec:
     name = "kproto's codec"
 
     def ask(self, cases: Sequence[Case]) -> list[Answer]:
-        """The answer to each case."""
+        """Returns the answer to each case."""
         return [answer(case) for case in cases]
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class KprotoCodec:
 
 
 def serve(source: TextIO, target: TextIO, package: ModuleType = messages) -> None:
-    """Answer each line of `source`, about messages of `package`, with one on `target`."""
+    """Answers each line of `source`, about messages of `package`, with one on `target`."""
     for line in source:
         if line.strip():
             target.write(json.dumps(_answered(line, package), separators=(",", ":")) + "\n")

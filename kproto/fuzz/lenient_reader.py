@@ -94,7 +94,8 @@ _MAX_STRING: Final = 0x7FFF
 
 
 def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[Deviation]]:
-    """The offset behind the message at the start of `data`, and the deviations met, in order.
+    """Returns the offset behind the message at the start of `data`, and the deviations met, in
+    order.
 
     Raises Unreadable when neither kproto nor Kafka's readers would take it.
     """
@@ -104,7 +105,7 @@ def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[Deviatio
 
 
 def walk_message(shape: StructLayout, data: bytes) -> WalkResult:
-    """All that is to be known of the message at the start of `data`. Raises Unreadable."""
+    """Returns all that is to be known of the message at the start of `data`. Raises Unreadable."""
     reader = _Reader(data)
     end = reader.struct(shape, 0)
     odd = tuple(dict.fromkeys(reader.odd))
@@ -204,7 +205,7 @@ class _Reader:
         return end
 
     def length(self, kind: WireType, pos: int, width: int) -> tuple[int | None, int]:
-        """A length, or None for null."""
+        """Returns a length, or None for null."""
         if kind.compact:
             size, pos = self.uvarint(pos)
             size = 0x7FFFFFFF if size == -0x80000000 else size - 1  # as Java overflows
@@ -253,7 +254,7 @@ class _Reader:
         return pos
 
     def uvarint(self, pos: int) -> tuple[int, int]:
-        """An unsigned varint as Java holds it, in 32 bits with a sign."""
+        """Returns an unsigned varint as Java holds it, in 32 bits with a sign."""
         value = 0
         for index in range(5):
             byte = self.number(pos, 1) & 0xFF

@@ -130,7 +130,7 @@ _UINT32: Final = 0xFFFFFFFF
 
 
 def number_bytes(length_field: LengthField, value: int) -> bytes:
-    """A length or count in the form that `length_field` has."""
+    """Returns a length or count in the form that `length_field` has."""
     if length_field.width == 0:
         return uvarint((value + (length_field.role is not Role.TAGS)) & _UINT32)
     low, high = -(1 << 8 * length_field.width - 1), (1 << 8 * length_field.width - 1) - 1
@@ -151,7 +151,7 @@ def _flip(
 def _cut(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Bytes are missing at the end."""
+    """Returns bytes are missing at the end."""
     return data[: source.randrange(len(data))] if data else None
 
 
@@ -192,21 +192,21 @@ def _other_number(
 def _length(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """A length is another: by one, null, below null, or far beyond the end."""
+    """Returns a length is another: by one, null, below null, or far beyond the end."""
     return _other_number(Role.LENGTH, data, length_fields, source)
 
 
 def _count(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """A count of elements is another, as a length may be."""
+    """Returns a count of elements is another, as a length may be."""
     return _other_number(Role.COUNT, data, length_fields, source)
 
 
 def _varint(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """A varint is longer than need be, by one to four bytes, or too long."""
+    """Returns a varint is longer than need be, by one to four bytes, or too long."""
     found = [length_field for length_field in length_fields if length_field.width == 0]
     if not found:
         return None
@@ -219,7 +219,7 @@ def _varint(
 def _tags(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """A struct has one more tagged field: unknown, twice, unordered, or of a wrong size."""
+    """Returns a struct has one more tagged field: unknown, twice, unordered, or of a wrong size."""
     found = [length_field for length_field in length_fields if length_field.role is Role.TAGS]
     if not found:
         return None
@@ -253,7 +253,8 @@ MUTATIONS: Final = tuple(_NAMED)
 def mutate(
     name: str, data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """`data` with the one change that is called `name`; None where there is nothing to change.
+    """Returns `data` with the one change that is called `name`; None where there is nothing to
+    change.
 
     `length_fields` are those of the lengths, counts and tags in `data`. Raises KeyError on another
     name.

@@ -22,7 +22,9 @@ KAFKA: Final = messages.__name__
 
 
 def definitions_in(package: ModuleType) -> Definitions:
-    """The definitions that a package was made of; ConfigurationError on what is no such package."""
+    """Returns the definitions that a package was made of; ConfigurationError on what is no such
+    package.
+    """
     if not isinstance(getattr(package, "MODULES", None), dict):
         raise ConfigurationError(
             f"{package.__name__} is no package of messages, as kproto-codegen generates them"
@@ -31,6 +33,8 @@ def definitions_in(package: ModuleType) -> Definitions:
 
 
 def message_class(package: str, name: str) -> type[Message]:
-    """The class of the message called `name` in the definitions of a package that was imported."""
+    """Returns the class of the message called `name` in the definitions of a package that was
+    imported.
+    """
     found: type[Message] = getattr(import_module(package), class_name(name))
     return found

@@ -36,7 +36,7 @@ _SHOWN: Final = 4000
 
 
 def page(report: dict[str, Any]) -> str:
-    """The page of a report, which is the plain data that `report.to_json` gives."""
+    """Returns the page of a report, which is the plain data that `report.to_json` gives."""
     return "\n".join(_parts(report)) + "\n"
 
 

@@ -19,7 +19,7 @@ __all__ = ["broker_text", "replay_text", "shown", "text", "to_json", "where"]
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """The result as plain data; docs/fuzzing.md tells its keys."""
+    """Returns the result as plain data; docs/fuzzing.md tells its keys."""
     tried: dict[str, dict[str, dict[str, int]]] = {}
     for message_version in sorted(result.tried):
         counts = result.tried[message_version]
@@ -61,7 +61,7 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
 
 
 def shown(answer: Answer) -> dict[str, Any]:
-    """An answer as plain data."""
+    """Returns an answer as plain data."""
     if answer.outcome is not Outcome.DONE:
         return {answer.outcome.value: answer.reason}
     value = answer.value
@@ -70,7 +70,9 @@ def shown(answer: Answer) -> dict[str, Any]:
 
 
 def _finite(node: Any) -> Any:
-    """JSON with its numbers that are none (NaN and the infinities) as text: JSON has no such."""
+    """Returns JSON with its numbers that are none (NaN and the infinities) as text: JSON has no
+    such.
+    """
     match node:
         case dict():
             return {key: _finite(held) for key, held in node.items()}
@@ -86,7 +88,7 @@ _SHOWN: Final = 300
 
 
 def text(result: Result) -> str:
-    """The report for a terminal."""
+    """Returns the report for a terminal."""
     return printable("\n".join(_lines(result)) + "\n")
 
 
@@ -138,7 +140,7 @@ def _cut(node: dict[str, Any]) -> str:
 
 
 def where(finding: Finding) -> str:
-    """The messages and versions of a finding in words."""
+    """Returns the messages and versions of a finding in words."""
     held: dict[str, list[int]] = {}
     for message_version in sorted(finding.message_versions):
         held.setdefault(message_version.name, []).append(message_version.version)
@@ -156,7 +158,7 @@ def _spans(versions: list[int]) -> str:
 
 
 def broker_text(report: dict[str, Any]) -> str:
-    """The report of a run against a broker, from its plain data."""
+    """Returns the report of a run against a broker, from its plain data."""
     lines = [
         f"{report['implementation']}, seed {report['seed']}",
         f"{report['cases']} frames: "

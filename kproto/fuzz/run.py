@@ -34,11 +34,11 @@ class Responder(Protocol):
     name: str
 
     def ask(self, cases: Sequence[Case]) -> list[Answer]:
-        """The answer to each case, in their order."""
+        """Returns the answer to each case, in their order."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End what answers."""
+        """Ends what answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Finding:
 
     @property
     def harmless(self) -> bool:
-        """Whether nothing that a writer of Kafka makes is lost by it."""
+        """Returns whether nothing that a writer of Kafka makes is lost by it."""
         return self.verdict.fault in HARMLESS
 
 
@@ -96,12 +96,12 @@ class Result:
 
     @property
     def cases(self) -> int:
-        """How many cases were tried."""
+        """Returns how many cases were tried."""
         return sum(self.outcomes.values())
 
     @property
     def harmful(self) -> list[Finding]:
-        """The findings that are not harmless."""
+        """Returns the findings that are not harmless."""
         return [finding for finding in self.findings if not finding.harmless]
 
 
@@ -122,7 +122,7 @@ def run(
     settings: FuzzSettings | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Try what `plan` says, and shrink what differs. The same for the same seed and answers.
+    """Tries what `plan` says, and shrink what differs. The same for the same seed and answers.
 
     Ctrl-C ends the run early: the result is what was found until then.
     Raises ImplementationError when the command never answers, JudgeError when the judge fails, and
@@ -164,7 +164,7 @@ def run(
 def replay(
     case: Case, implementation: Responder, right: Responder, *, by_kproto: bool
 ) -> tuple[Answer, Answer, list[Verdict] | None]:
-    """The right answer to one case, the given one, and the faults; see `judge`."""
+    """Returns the right answer to one case, the given one, and the faults; see `judge`."""
     (wanted,) = _judged(right, [case])
     (given,) = implementation.ask([case])
     return wanted, given, judge(case, wanted, given, by_kproto=by_kproto)
@@ -173,7 +173,7 @@ def replay(
 def _given(
     implementation: Responder, batch: list[Case]
 ) -> tuple[list[Case], list[Answer], TooManyRestartsError | None]:
-    """The cases of a batch that have an answer, the answers, and why there are no more."""
+    """Returns the cases of a batch that have an answer, the answers, and why there are no more."""
     try:
         return batch, implementation.ask(batch), None
     except TooManyRestartsError as error:
@@ -192,7 +192,7 @@ def _batches(cases: Iterator[Case], count: int) -> Iterator[list[Case]]:
 
 
 def _cases(plan: Plan, unsupported: set[tuple[Operation, MessageVersion]]) -> Iterator[Case]:
-    """The cases in turns of one for each form, without what is not supported."""
+    """Yields the cases in turns of one for each form, without what is not supported."""
     streams: dict[MessageVersion, Iterator[Case]] = {}
     # Forms of one message stand together; a short run shall meet many messages.
     message_versions = list(plan.message_versions)
@@ -231,7 +231,7 @@ class _Gathering:
         self.unsupported: set[tuple[Operation, MessageVersion]] = set()
 
     def take(self, case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> None:
-        """Count one case."""
+        """Counts one case."""
         result = self.result
         result.tried.setdefault(case.message_version, Counter())[case.kind] += 1
         if Outcome.UNSUPPORTED in (right.outcome, given.outcome):
@@ -252,7 +252,7 @@ class _Gathering:
             self.add(verdict, case, right, given)
 
     def add(self, verdict: Verdict, case: Case, right: Answer, given: Answer) -> None:
-        """Count a fault."""
+        """Counts a fault."""
         key = (verdict, case.operation)
         if key not in self.groups and len(self.groups) >= self.settings.max_findings:
             key = (verdict._replace(trait="", cause="causes beyond max_findings"), case.operation)
@@ -278,7 +278,7 @@ def _shrink(
     *,
     by_kproto: bool,
 ) -> None:
-    """Put the smallest case that shows the finding's fault in the place of its example."""
+    """Puts the smallest case that shows the finding's fault in the place of its example."""
     known: dict[bytes | str, tuple[Verdict | None, Answer, Answer]] = {
         finding.example.content: (finding.verdict, finding.right, finding.given)
     }
@@ -314,7 +314,7 @@ _TELLING = frozenset(
 
 
 def _same(verdict: Verdict, wanted: Verdict) -> bool:
-    """Whether a verdict is of the same sort as the one that is being shrunk."""
+    """Returns whether a verdict is of the same sort as the one that is being shrunk."""
     if wanted.fault in _WAITING:  # the words of a crash may tell of the case
         return verdict.fault is wanted.fault
     if verdict[::2] != wanted[::2]:
@@ -327,7 +327,7 @@ def _same(verdict: Verdict, wanted: Verdict) -> bool:
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings that turned out to be one put together, the gravest first."""
+    """Returns findings that turned out to be one put together, the gravest first."""
     found: dict[_GroupKey, Finding] = {}
     for finding in findings:
         held = found.setdefault((finding.verdict, finding.operation), finding)

@@ -48,7 +48,9 @@ class FuzzSettings:
                 raise ConfigurationError(f"{field.name} is {value}: it must be above 0")
 
     def of_a_judge(self) -> Self:
-        """The same with more time: a judge is not tried, and a pause of its machine is no fault."""
+        """Returns the same with more time: a judge is not tried, and a pause of its machine is no
+        fault.
+        """
         return replace(
             self,
             start_timeout_s=max(self.start_timeout_s, _PATIENCE_S),

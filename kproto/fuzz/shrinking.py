@@ -33,7 +33,7 @@ _DRAWN: Final = 60
 
 
 def check_hypothesis() -> None:
-    """Raise ConfigurationError when hypothesis is not there."""
+    """Raises ConfigurationError when hypothesis is not there."""
     try:
         import hypothesis  # noqa: F401 - is it there?
     except ImportError:
@@ -44,7 +44,9 @@ def check_hypothesis() -> None:
 
 
 def smallest_case(case: Case, shows: Shows, *, seed: int) -> Case:
-    """The smallest case found that `shows` says yes to; `case` itself if none is smaller."""
+    """Returns the smallest case found that `shows` says yes to; `case` itself if none is
+    smaller.
+    """
     steps = _less_json if isinstance(case.content, str) else _case_of_fewer_values
     found = minimize(case, shows, steps, _rank)
     drawn = _drawn(found, shows, seed)
@@ -62,7 +64,9 @@ def _rank(case: Case) -> tuple[int, bytes]:
 def minimize(
     case: T, shows: Callable[[T], bool], steps: Callable[[T], Iterator[T]], rank: Callable[[T], Any]
 ) -> T:
-    """`case` made smaller by `steps`, until none leads on to a lower rank that shows the fault."""
+    """Returns `case` made smaller by `steps`, until none leads on to a lower rank that shows the
+    fault.
+    """
     again = True
     while again:
         again = False
@@ -83,7 +87,7 @@ def _case_of_fewer_bytes(case: Case) -> Iterator[Case]:
 
 
 def fewer_values(message_version: MessageVersion, data: bytes) -> Iterator[bytes]:
-    """The message in the bytes with one value less or simpler, as far as kproto reads it."""
+    """Yields the message in the bytes with one value less or simpler, as far as kproto reads it."""
     try:
         read, end = message_version.cls.decode_from(data, 0, message_version.version)
     except DecodeError:
@@ -102,7 +106,8 @@ def _less_bytes(case: Case) -> Iterator[Case]:
 
 
 def _shorter_values(case: Case) -> Iterator[Case]:
-    """The bytes with one text, or bytes, empty or of half the length, as far as they can be read.
+    """Yields the bytes with one text, or bytes, empty or of half the length, as far as they can be
+    read.
 
     Of what kproto does not read to the end no value can be taken out otherwise: a part of it less
     would no longer fit the length in front.
@@ -120,7 +125,7 @@ def _shorter_values(case: Case) -> Iterator[Case]:
 
 
 def fewer_bytes(data: bytes) -> Iterator[bytes]:
-    """The bytes with ever smaller parts left out, then with some of them zero."""
+    """Yields the bytes with ever smaller parts left out, then with some of them zero."""
     size = len(data)
     while size:
         for first in range(0, len(data), size):
@@ -137,7 +142,7 @@ def _less_json(case: Case) -> Iterator[Case]:
 
 
 def _less(node: Any) -> Iterator[Any]:
-    """A message or JSON value with one part less or simpler; the greatest steps first."""
+    """Yields a message or JSON value with one part less or simpler; the greatest steps first."""
     match node:
         case dict():
             for key in node:
@@ -178,7 +183,7 @@ def _less(node: Any) -> Iterator[Any]:
 
 
 def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
-    """A case that hypothesis draws and shrinks, if it meets one that shows the fault."""
+    """Returns a case that hypothesis draws and shrinks, if it meets one that shows the fault."""
     from hypothesis import HealthCheck, Phase, find, settings
     from hypothesis import strategies as st
     from hypothesis.errors import HypothesisException

@@ -26,7 +26,9 @@ _FILLS: Final = (Fill.LEAST, Fill.FULL, Fill.LOW)
 
 
 def vector_messages(message: type[Message], version: int) -> Iterator[Message]:
-    """The values of a message's vectors: defaults, every field set, the smallest numbers, nulls."""
+    """Yields the values of a message's vectors: defaults, every field set, the smallest numbers,
+    nulls.
+    """
     for fill in _FILLS:
         yield instance(message, version, fill, unknown_tags=False)
     # Those behind one of each fill have nulls, one instance a depth of nesting.
@@ -35,7 +37,8 @@ def vector_messages(message: type[Message], version: int) -> Iterator[Message]:
 
 
 def introduced_by(message: type[Message], version: int) -> dict[str, tuple[str, int]]:
-    """The first release with a version of one of Kafka's messages: its name and version there.
+    """Returns the first release with a version of one of Kafka's messages: its name and version
+    there.
 
     Releases are those of `kproto.schema.study`, from 0.8.2.0 on, and count from where they call the
     version final. Empty for what belongs to no API, as headers and records do, and for a version
@@ -73,7 +76,7 @@ def vector_line(
 def vector_lines(
     package: ModuleType = messages, names: frozenset[str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Every vector of a generated package: the module of its definition, and the line.
+    """Yields every vector of a generated package: the module of its definition, and the line.
 
     With Kafka's own messages each line names the release that brought the version
     (`introduced_by`). By message, version and choice of values; no two of a version have the same

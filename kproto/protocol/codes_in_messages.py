@@ -23,7 +23,9 @@ class _Shape(NamedTuple):
 
 
 def error_codes_in(message: Message) -> Iterator[int]:
-    """Every `error_code` of a message, in whatever struct it stands; 0 where there is no error."""
+    """Yields every `error_code` of a message, in whatever struct it stands; 0 where there is no
+    error.
+    """
     left: list[Any] = [message]
     while left:
         struct = left.pop()

@@ -79,7 +79,7 @@ def _generated_name(cls: type[Message]) -> str:
 
 
 def expects_response(request: Message, version: int) -> bool:
-    """False for the requests that no broker answers.
+    """Returns False for the requests that no broker answers.
 
     They are a Produce with acks=0, and an AddPartitionsToTxn that holds no transaction in a
     version that can hold several.
@@ -107,11 +107,11 @@ class PendingRequests:
         return self._waiting[0] if self._waiting else None
 
     def expect(self, pending: PendingRequest) -> None:
-        """Take note of a request that will be answered."""
+        """Takes note of a request that will be answered."""
         self._waiting.append(pending)
 
     def match(self, data: bytes) -> ReceivedResponse:
-        """Read the answer to the oldest request.
+        """Reads the answer to the oldest request.
 
         Raises ProtocolError when nothing was asked or the correlation id is another's: the stream
         can then no longer be trusted, and the connection must be closed. Raises DecodeError when
@@ -121,7 +121,7 @@ class PendingRequests:
         return read_response_of(cls, data, api_key, version)
 
     def match_message(self, data: bytes) -> Response | None:
-        """The message of `match` alone; raises what it raises."""
+        """Returns the message of `match` alone; raises what it raises."""
         cls, api_key, version = self._oldest(data)
         return read_response_message(cls, data, api_key, version)
 
@@ -140,7 +140,7 @@ class PendingRequests:
 
 
 def _refuse_correlation(data: bytes, expected: int, name: str, version: int) -> NoReturn:
-    """Raise ProtocolError for a response that is not the one that must come next."""
+    """Raises ProtocolError for a response that is not the one that must come next."""
     if len(data) < _CORRELATION_ID.size:
         found = f"is {len(data)} bytes long, too few for a correlation id"
     else:
@@ -161,11 +161,12 @@ class ClientConnection:
 
     @property
     def last_correlation_id(self) -> int:
-        """That of the last request; -1 before the first."""
+        """Returns that of the last request; -1 before the first."""
         return self._next_correlation_id - 1
 
     def send(self, request: Request[R], version: int) -> tuple[int, bytes]:
-        """The correlation id of `request` and its frame, which must be written in this order.
+        """Returns the correlation id of `request` and its frame, which must be written in this
+        order.
 
         Raises EncodeError, and ConfigurationError for a user's own request whose package does not
         define the response; then nothing is expected.
@@ -178,7 +179,7 @@ class ClientConnection:
         return correlation_id, self._frame(cls, version, expected, body)
 
     def send_encoded(self, cls: type[Request[R]], version: int, body: Sequence[bytes]) -> bytes:
-        """The frame of a request that is answered, and whose `body` was encoded elsewhere.
+        """Returns the frame of a request that is answered, and whose `body` was encoded elsewhere.
 
         Raises what `send` raises, but for what is wrong with the body.
         """
@@ -198,7 +199,9 @@ class ClientConnection:
         answer: type[Response] | None,
         body: Sequence[bytes],
     ) -> bytes:
-        """The frame of a request, under the next correlation id; `answer` is expected, if any."""
+        """Returns the frame of a request, under the next correlation id; `answer` is expected, if
+        any.
+        """
         correlation_id = self._next_correlation_id
         before, behind = self._heads.get((cls, version)) or self._head(cls, version)
         data = frame(before, _CORRELATION_ID.pack(correlation_id), behind, *body)
@@ -218,18 +221,18 @@ class ClientConnection:
         return head
 
     def receive(self, data: bytes) -> ReceivedResponse:
-        """Read a response frame; see `PendingRequests.match` for what it raises."""
+        """Reads a response frame; see `PendingRequests.match` for what it raises."""
         return self.pending.match(data)
 
     def receive_message(self, data: bytes) -> Response | None:
-        """The message of `receive` alone, for who forwards nothing."""
+        """Returns the message of `receive` alone, for who forwards nothing."""
         return self.pending.match_message(data)
 
 
 def _refuse_unanswerable(
     cls: type[Request[R]], answer: type[Response] | None, version: int
 ) -> None:
-    """Raise ConfigurationError for a request whose answer could not be read."""
+    """Raises ConfigurationError for a request whose answer could not be read."""
     if version not in cls.VALID_VERSIONS:
         return  # `encode` says so
     if answer is None:
@@ -248,7 +251,7 @@ class ServerConnection:
         self._checked: dict[type, int] = {}
 
     def receive(self, data: bytes) -> ReceivedRequest:
-        """Read a request frame.
+        """Reads a request frame.
 
         Bytes behind the body are kept in `trailing`: frames of real clients carry some, and
         brokers ignore them. Raises DecodeError.
@@ -256,7 +259,7 @@ class ServerConnection:
         return read_request(data, self.classes)
 
     def pending(self, request: ReceivedRequest) -> PendingRequest | None:
-        """The answer to wait for after `request`; None when there will be none.
+        """Returns the answer to wait for after `request`; None when there will be none.
 
         A request that no definition knows is taken to be one that is answered.
         """
@@ -269,7 +272,7 @@ class ServerConnection:
     def send(
         self, request: ReceivedRequest, response: Response, version: int | None = None
     ) -> bytes:
-        """The frame of the answer to `request`, in its version unless another is named.
+        """Returns the frame of the answer to `request`, in its version unless another is named.
 
         Raises EncodeError, also for what answers another request.
         """
@@ -280,7 +283,7 @@ class ServerConnection:
         return frame(header, response.encode(used))
 
     def _check_answer(self, request: ReceivedRequest, response: object, version: int) -> None:
-        """Raise EncodeError unless `response` is what answers `request`, from whatever package."""
+        """Raises EncodeError unless `response` is what answers `request`, from whatever package."""
         wanted = self.classes.response(request.api_key)
         if isinstance(response, Response) and request.api_key == response.API_KEY:
             # By name: a user may have generated Kafka's messages in a package of his own.

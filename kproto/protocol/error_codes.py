@@ -29,12 +29,14 @@ _CODES: Final[dict[str, int]] = {entry.name: entry.code for entry in ERRORS.valu
 
 
 def error_code(code: int) -> ErrorCode:
-    """The error code; one that is not known is called UNKNOWN_CODE_<n> and is not retriable."""
+    """Returns the error code; one that is not known is called UNKNOWN_CODE_<n> and is not
+    retriable.
+    """
     return ERRORS.get(code) or ErrorCode(code, f"UNKNOWN_CODE_{code}", retriable=False)
 
 
 def code_of(name: str) -> int:
-    """The code of an error by its name, such as NOT_LEADER_OR_FOLLOWER. Raises KeyError."""
+    """Returns the code of an error by its name, such as NOT_LEADER_OR_FOLLOWER. Raises KeyError."""
     return _CODES[name]
 
 
@@ -49,6 +51,6 @@ def error_of_code(code: int, detail: str) -> BrokerResponseError:
 
 
 def raise_for_code(code: int, detail: str) -> None:
-    """Raise BrokerResponseError unless `code` is 0; `detail` says what was asked of whom."""
+    """Raises BrokerResponseError unless `code` is 0; `detail` says what was asked of whom."""
     if code:
         raise error_of_code(code, detail)

@@ -38,7 +38,7 @@ _SIZE = struct.Struct(">i")
 
 
 def frame(*pieces: bytes | memoryview) -> bytes:
-    """The pieces as one frame. Raises EncodeError when they are 2 GiB or more."""
+    """Returns the pieces as one frame. Raises EncodeError when they are 2 GiB or more."""
     size = sum(map(len, pieces))
     if size > MAX_LENGTH:
         raise EncodeError(f"a frame of {size} bytes; an int32 can say no more than {MAX_LENGTH}")
@@ -72,12 +72,14 @@ class FrameReader:
 
     @property
     def pending(self) -> int:
-        """How many bytes of an unfinished frame are here."""
+        """Returns how many bytes of an unfinished frame are here."""
         return self._arrived if self._large_size else self._end - self._start
 
     @property
     def begun(self) -> bytes:
-        """The first bytes of what no frame has taken, eight at most; for who asks what they are."""
+        """Returns the first bytes of what no frame has taken, eight at most; for who asks what they
+        are.
+        """
         first = self._pieces[0] if self._pieces else self._shared[self._start : self._end]
         return bytes(first[:8])
 
@@ -90,7 +92,7 @@ class FrameReader:
         return memoryview(self._pieces[-1])[self._filled : self._room]
 
     def advance(self, count: int) -> list[bytes]:
-        """Take note that `count` bytes were read into the buffer."""
+        """Takes note that `count` bytes were read into the buffer."""
         if not self._large_size:
             self._end += count
             return self._cut()
@@ -107,7 +109,7 @@ class FrameReader:
         return [done]
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take bytes that were read elsewhere."""
+        """Takes bytes that were read elsewhere."""
         frames: list[bytes] = []
         view = memoryview(data)
         while view:
@@ -138,7 +140,7 @@ class FrameReader:
         return frames
 
     def _begin_large(self, size: int) -> None:
-        """Go on elsewhere with the frame whose first bytes fill the shared buffer."""
+        """Goes on elsewhere with the frame whose first bytes fill the shared buffer."""
         first = bytes(memoryview(self._shared)[4:])
         self._pieces.append(first)
         self._large_size = size
@@ -146,7 +148,7 @@ class FrameReader:
         self._start = self._end = 0
 
     def _add_piece(self) -> None:
-        """Go on in the next piece; as many bytes as are here already, or what is left."""
+        """Goes on in the next piece; as many bytes as are here already, or what is left."""
         left = self._large_size - self._arrived
         number = len(self._pieces) - 1
         if number < len(self._kept):
@@ -161,7 +163,7 @@ class FrameReader:
         self._room = min(left, len(piece))
 
     def _keep(self, start: int, end: int) -> None:
-        """Move what is left to the front, so that the next read has room."""
+        """Moves what is left to the front, so that the next read has room."""
         left = end - start
         if start and left:
             self._shared[:left] = self._shared[start:end]

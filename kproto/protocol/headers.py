@@ -57,24 +57,24 @@ class ParsedHeader(NamedTuple):
 
 
 def request_class(api_key: int) -> type[Request[Response]] | None:
-    """Kafka's request with that api key; None when its definitions have none."""
+    """Returns Kafka's request with that api key; None when its definitions have none."""
     return KAFKA_MESSAGES.request(api_key)
 
 
 def response_class(api_key: int) -> type[Response] | None:
-    """Kafka's response with that api key; None when its definitions have none."""
+    """Returns Kafka's response with that api key; None when its definitions have none."""
     return KAFKA_MESSAGES.response(api_key)
 
 
 def request_header_version(cls: type[Message], version: int) -> int:
-    """The version of the header in front of a request."""
+    """Returns the version of the header in front of a request."""
     if cls.API_KEY == CONTROLLED_SHUTDOWN and version == 0:
         return 0
     return 2 if version in cls.FLEXIBLE_VERSIONS else 1
 
 
 def response_header_version(cls: type[Message], version: int) -> int:
-    """The version of the header in front of a response."""
+    """Returns the version of the header in front of a response."""
     if cls.API_KEY == API_VERSIONS:
         return 0
     return 1 if version in cls.FLEXIBLE_VERSIONS else 0
@@ -83,7 +83,9 @@ def response_header_version(cls: type[Message], version: int) -> int:
 def encode_request_header(
     cls: type[Message], version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """The header of a request of class `cls`. Raises EncodeError on a client id too long."""
+    """Returns the header of a request of class `cls`. Raises EncodeError on a client id too
+    long.
+    """
     assert cls.API_KEY is not None
     header_version = request_header_version(cls, version)
     return request_header(header_version, cls.API_KEY, version, correlation_id, client_id)
@@ -97,7 +99,7 @@ def request_header(
     client_id: str | None,
     tags: Iterable[RawTaggedField] = (),
 ) -> bytes:
-    """A request header in one of its versions, 0 to 2; tagged fields stand in v2 alone."""
+    """Returns a request header in one of its versions, 0 to 2; tagged fields stand in v2 alone."""
     header = RequestHeader(
         request_api_key=api_key,
         request_api_version=version,
@@ -110,7 +112,7 @@ def request_header(
 
 
 def parse_request_header(data: bytes, classes: MessageClasses = KAFKA_MESSAGES) -> ParsedHeader:
-    """Read the header of a request frame.
+    """Reads the header of a request frame.
 
     The header of an api key or version that no definition knows is read as v1, so that a broker
     can still say what it was asked. Raises DecodeError.
@@ -128,14 +130,14 @@ def parse_request_header(data: bytes, classes: MessageClasses = KAFKA_MESSAGES) 
 
 
 def encode_response_header(cls: type[Message], version: int, correlation_id: int) -> bytes:
-    """The header of a response of class `cls`."""
+    """Returns the header of a response of class `cls`."""
     return response_header(response_header_version(cls, version), correlation_id)
 
 
 def response_header(
     header_version: int, correlation_id: int, tags: Iterable[RawTaggedField] = ()
 ) -> bytes:
-    """A response header in one of its versions, 0 or 1; tagged fields stand in v1 alone."""
+    """Returns a response header in one of its versions, 0 or 1; tagged fields stand in v1 alone."""
     header = ResponseHeader(correlation_id=correlation_id)
     if tags:
         header.unknown_tagged_fields = list(tags)
@@ -143,6 +145,6 @@ def response_header(
 
 
 def parse_response_header(cls: type[Message], version: int, data: bytes) -> tuple[int, int]:
-    """The correlation id, and the offset at which the body begins. Raises DecodeError."""
+    """Returns the correlation id, and the offset at which the body begins. Raises DecodeError."""
     header, end = ResponseHeader.decode_from(data, 0, response_header_version(cls, version))
     return header.correlation_id, end

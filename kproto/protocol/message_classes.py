@@ -43,11 +43,11 @@ class MessageClasses:
             self._requests[cls.API_KEY] = cls
 
     def request(self, api_key: int) -> type[Request[Response]] | None:
-        """The request with that api key; None when there is none."""
+        """Returns the request with that api key; None when there is none."""
         return self._requests.get(api_key) or self._of_package(api_key, 0)
 
     def response(self, api_key: int) -> type[Response] | None:
-        """The response with that api key; None when there is none."""
+        """Returns the response with that api key; None when there is none."""
         request = self._requests.get(api_key)
         found: type[Response] | None = (
             self._of_package(api_key, 1) if request is None else response_of(request)
@@ -69,7 +69,7 @@ def missing_half(cls: type[Request[Any] | Response]) -> str:
 
 
 def _refuse_halves(package: ModuleType) -> None:
-    """Raise ConfigurationError for a request of `package` without its response, or the reverse."""
+    """Raises ConfigurationError for a request of `package` without its response, or the reverse."""
     paired = {name for names in package.API_KEYS.values() for name in names}
     for name in getattr(package, "MODULES", ()):
         if name not in paired and name.removesuffix("_").endswith(("Request", "Response")):
@@ -83,7 +83,7 @@ KAFKA_MESSAGES: Final = MessageClasses()
 
 
 def response_of(request: type[Request[Any]]) -> type[Response] | None:
-    """The response to a request, from the package that the request was generated in.
+    """Returns the response to a request, from the package that the request was generated in.
 
     None where that has none of its api key.
     """

@@ -41,7 +41,7 @@ def negotiate(
     unstable: bool = False,
     at_most: int | None = None,
 ) -> int:
-    """The highest version of `request` that the broker takes too.
+    """Returns the highest version of `request` that the broker takes too.
 
     A version that the definitions mark as unstable is chosen only with `unstable`, one above
     `at_most` never. Raises UnsupportedVersionError, which names both ranges, when there is none.
@@ -66,7 +66,8 @@ def negotiate(
 
 
 def fallback_version(answer: ApiVersionsResponse) -> int:
-    """The version to ask again with, after ApiVersions was answered with error 35 (KIP-511).
+    """Returns the version to ask again with, after ApiVersions was answered with error 35
+    (KIP-511).
 
     Such an answer is in the form of v0 whatever was asked. A well-formed one names the versions
     of ApiVersions that the broker takes. Of any other, as some brokers send, nothing was read, so

@@ -72,11 +72,11 @@ class ReceivedResponse(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The response's name, or its api key where it has none."""
+        """Returns the response's name, or its api key where it has none."""
         return name_of(self.cls or response_class(self.api_key), self.api_key)
 
     def to_frame(self) -> bytes:
-        """The response as a frame, its size in front, with what `message` holds now.
+        """Returns the response as a frame, its size in front, with what `message` holds now.
 
         Raises EncodeError when the version cannot express the message.
         """
@@ -113,11 +113,11 @@ class ReceivedRequest(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The request's name, or its api key where it has none."""
+        """Returns the request's name, or its api key where it has none."""
         return name_of(self.cls or request_class(self.api_key), self.api_key)
 
     def to_frame(self) -> bytes:
-        """The request as a frame, its size in front, with what `message` holds now.
+        """Returns the request as a frame, its size in front, with what `message` holds now.
 
         Raises EncodeError when the version cannot express the message.
         """
@@ -136,7 +136,7 @@ class ReceivedRequest(NamedTuple):
 
 
 def _body(message: Message | None, version: int, came: bytes | memoryview) -> bytes | memoryview:
-    """The bytes of `message`; those that came as long as they are what it says."""
+    """Returns the bytes of `message`; those that came as long as they are what it says."""
     if message is None:
         return came
     return _as_it_came(type(message), version, message.encode(version), came)
@@ -145,7 +145,7 @@ def _body(message: Message | None, version: int, came: bytes | memoryview) -> by
 def _as_it_came(
     cls: type[Message], version: int, ours: bytes, came: bytes | memoryview
 ) -> bytes | memoryview:
-    """The bytes that came if what they say is written as `ours`, else `ours`.
+    """Returns the bytes that came if what they say is written as `ours`, else `ours`.
 
     They may differ: a length may take more bytes than it needs, a true be any but 0. Bytes are
     compared and not messages, as 0.0 equals -0.0, and NaN not itself.
@@ -167,7 +167,7 @@ def name_of(cls: type[Message] | None, api_key: int) -> str:
 
 
 def read_request(data: BytesLike, classes: MessageClasses = KAFKA_MESSAGES) -> ReceivedRequest:
-    """Read a request from a frame without its size. Raises DecodeError."""
+    """Reads a request from a frame without its size. Raises DecodeError."""
     if type(data) is not bytes:
         data = _copied(data, "RequestHeader")
     header = parse_request_header(data, classes)
@@ -194,7 +194,7 @@ def read_request(data: BytesLike, classes: MessageClasses = KAFKA_MESSAGES) -> R
 def read_response(
     data: BytesLike, api_key: int, version: int, classes: MessageClasses = KAFKA_MESSAGES
 ) -> ReceivedResponse:
-    """Read a response from a frame without its size, to a request of that api key and version.
+    """Reads a response from a frame without its size, to a request of that api key and version.
 
     Bytes do not say what they answer. Raises DecodeError.
     """
@@ -204,7 +204,7 @@ def read_response(
 def read_response_of(
     cls: type[Response] | None, data: BytesLike, api_key: int, version: int
 ) -> ReceivedResponse:
-    """`read_response` where the class is known."""
+    """Returns `read_response` where the class is known."""
     if type(data) is not bytes:
         data = _copied(data, name_of(cls, api_key))
     if len(data) < _CORRELATION_ID.size:
@@ -231,7 +231,9 @@ def read_response_of(
 def read_response_message(
     cls: type[Response] | None, data: bytes, api_key: int, version: int
 ) -> Response | None:
-    """The message of `read_response_of` alone, for who has no use for the rest of the frame."""
+    """Returns the message of `read_response_of` alone, for who has no use for the rest of the
+    frame.
+    """
     if cls is None or version not in cls.VALID_VERSIONS or api_key == API_VERSIONS:
         return read_response_of(cls, data, api_key, version).message
     _, start = _read_response_tags(cls, data, version)
@@ -241,7 +243,9 @@ def read_response_message(
 def _read_response_tags(
     cls: type[Response], data: bytes, version: int
 ) -> tuple[tuple[RawTaggedField, ...], int]:
-    """The tagged fields of a response's header, and where its body begins. Raises DecodeError."""
+    """Returns the tagged fields of a response's header, and where its body begins. Raises
+    DecodeError.
+    """
     start = _CORRELATION_ID.size
     if not response_header_version(cls, version):
         return _NO_TAGS, start
@@ -259,7 +263,7 @@ def _copied(data: object, name: str) -> bytes:
 
 
 def _can_be_read(cls: type[Response], version: int, data: bytes) -> bool:
-    """Whether the definitions know the form of the answer.
+    """Returns whether the definitions know the form of the answer.
 
     Error 35 to an ApiVersions of the future comes in the form of v0, which they do.
     """

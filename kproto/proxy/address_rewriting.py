@@ -69,7 +69,7 @@ _CONTROLLERS: Final = 2
 
 
 def nodes_in(message: Message) -> Iterator[tuple[Node, Address, Any]]:
-    """Each node that a response names, where that is, and the struct that says so.
+    """Yields each node that a response names, where that is, and the struct that says so.
 
     Nodes without an address, as in an answer that is an error, are left out.
     """
@@ -107,12 +107,12 @@ class NodeMap:
         return self._advertised.get(node)
 
     def advertise(self, node: Node, target: Address, advertised: Address) -> None:
-        """Tell clients from now on that a node, which is at `target`, is at `advertised`."""
+        """Tells clients from now on that a node, which is at `target`, is at `advertised`."""
         self._targets[node] = target
         self._advertised[node] = advertised
 
     def learn(self, message: Message) -> tuple[dict[Node, Address], dict[Node, Address]]:
-        """Take note of where the nodes are that a response names.
+        """Takes note of where the nodes are that a response names.
 
         Returns where those are that have no place yet, and where those are now that moved.
         """
@@ -127,7 +127,7 @@ class NodeMap:
 
 
 def rewrite_addresses(message: Message, nodes: NodeMap) -> bool:
-    """Put the proxy's address where the response names a node that has a place; whether it did."""
+    """Puts the proxy's address where the response names a node that has a place; whether it did."""
     is_changed = False
     for node, _, struct in nodes_in(message):
         advertised = nodes.advertised(node)

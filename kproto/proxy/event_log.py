@@ -33,7 +33,7 @@ class EventFilter:
     client_ids: tuple[str, ...] | None = None
 
     def matches(self, event: Event) -> bool:
-        """Whether the event is told."""
+        """Returns whether the event is told."""
         if self.api_keys is not None and event.api_key is not None:
             if event.api_key not in self.api_keys:
                 return False
@@ -66,7 +66,7 @@ def parse_apis(texts: Iterable[str]) -> frozenset[int]:
 
 
 def event_as_json(event: Event, connection: int, *, show_secrets: bool = False) -> dict[str, Any]:
-    """An event as plain data; what is not known, or does not apply, is left out.
+    """Returns an event as plain data; what is not known, or does not apply, is left out.
 
     `us` is the time in microseconds since 1970, `latency_us` from request to response, `size` that
     of the frame without its own size.
@@ -94,7 +94,9 @@ def event_as_json(event: Event, connection: int, *, show_secrets: bool = False) 
 
 
 def event_as_text(event: Event, connection: int, *, show_secrets: bool = False) -> str:
-    """An event as a line: time, connection, direction, name, version, size, latency, errors."""
+    """Returns an event as a line: time, connection, direction, name, version, size, latency,
+    errors.
+    """
     when = dt.datetime.fromtimestamp(event.time_us / 1e6).astimezone()
     parts = [f"{when:%H:%M:%S.%f}", f"#{connection}", _ARROWS[event.side], event.api]
     if event.version is not None:
@@ -117,7 +119,7 @@ def event_as_text(event: Event, connection: int, *, show_secrets: bool = False) 
 
 
 def _token(event: Event) -> bytes:
-    """The SASL token of an event; empty where it has none."""
+    """Returns the SASL token of an event; empty where it has none."""
     if event.kind is Kind.TOKEN:
         return event.data[4:]
     message = None if event.received is None else event.received.message

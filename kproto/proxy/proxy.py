@@ -75,7 +75,9 @@ class Proxy:
 
     @property
     def listens_at(self) -> str:
-        """`host:port` for clients. Raises ConfigurationError while the proxy does not listen."""
+        """Returns `host:port` for clients. Raises ConfigurationError while the proxy does not
+        listen.
+        """
         if not self._servers:
             raise ConfigurationError("the proxy does not listen; use it in `async with`")
         return str(Address(self._listen.host, self._servers[0].sockets[0].getsockname()[1]))
@@ -235,7 +237,7 @@ class Proxy:
         self._on_notice(f"{node.kind} {node.id} at {address} is met at {advertised}", None)
 
     def _bound_for_broker(self) -> socket.socket:
-        """A listening socket for one broker. Raises OSError when no port can be had."""
+        """Returns a listening socket for one broker. Raises OSError when no port can be had."""
         if not self._settings.first_broker_port:
             return _bound(Address(self._listen.host, 0))
         while self._next_port <= _LAST_PORT:

@@ -81,7 +81,9 @@ class Relay:
                 writer.transport.abort()
 
     async def _ended(self, directions: tuple[asyncio.Task[None], asyncio.Task[None]]) -> str:
-        """Wait until both ways have ended, or one was lost, or is silent behind the other's end."""
+        """Waits until both ways have ended, or one was lost, or is silent behind the other's
+        end.
+        """
         patience = self._settings.half_closed_timeout_ms / 1000
         done, left = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         first = "the client" if directions[0] in done else "the broker"
@@ -131,7 +133,7 @@ class Relay:
             target.write(await self._rewrite(event))
 
     async def _close(self, *writers: asyncio.StreamWriter) -> None:
-        """Close both ends; what they hold may still go out for a while."""
+        """Closes both ends; what they hold may still go out for a while."""
         for writer in writers:
             writer.close()
         with contextlib.suppress(TimeoutError):

@@ -40,7 +40,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str, *, least_port: int = 1) -> Address:
-    """Read `host:port` or `[host]:port`. Raises ConfigurationError."""
+    """Reads `host:port` or `[host]:port`. Raises ConfigurationError."""
     host, _, port = text.rpartition(":")
     is_number = port.isascii() and port.isdigit() and len(port) <= len(str(_LAST_PORT))
     if host.startswith("[") and host.endswith("]"):
@@ -94,7 +94,7 @@ class ProxySettings:
         check_sasl(self.sasl)
 
     def advertised_host_for(self, listen: Address) -> str:
-        """The host that clients are told when addresses are rewritten.
+        """Returns the host that clients are told when addresses are rewritten.
 
         Raises ConfigurationError when `listen` names none to which a client can connect.
         """

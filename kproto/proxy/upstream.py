@@ -31,7 +31,7 @@ _OF_HANDSHAKE: Final = (ssl.SSLError, ConnectionResetError, ConnectionAbortedErr
 
 
 async def connect(target: Address, settings: ProxySettings, contexts: TlsContexts) -> Stream:
-    """A connection to `target` on which requests are answered, within `connect_timeout_ms`.
+    """Returns a connection to `target` on which requests are answered, within `connect_timeout_ms`.
 
     Raises BrokerConnectionError, AuthenticationError, and ConfigurationError for TLS files that
     cannot be used; each says what, and has no secret.

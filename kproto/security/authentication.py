@@ -95,7 +95,7 @@ class Authentication:
         self.session_lifetime_ms = 0
 
     def begin(self) -> Step:
-        """The handshake, which names the mechanism."""
+        """Returns the handshake, which names the mechanism."""
         version = self._negotiated(SaslHandshakeRequest)
         self._bare = version < _WITH_REQUESTS or SaslAuthenticateRequest.API_KEY not in self._ranges
         if self._bare:
@@ -114,7 +114,9 @@ class Authentication:
             ) from None
 
     def needs_work(self, answer: Answer) -> bool:
-        """Whether `next` may take milliseconds, to derive keys, and belongs into a thread."""
+        """Returns whether `next` may take milliseconds, to derive keys, and belongs into a
+        thread.
+        """
         if isinstance(answer, SaslAuthenticateResponse):
             return not answer.error_code and bool(answer.auth_bytes)
         return isinstance(answer, bytes) and bool(answer)
@@ -177,7 +179,7 @@ class Authentication:
         self._check_code(answer.error_code, self._redacted(answer.error_message or ""))
 
     def _redacted(self, text: str) -> str:
-        """A broker's text, without what the client has said: it may repeat a password."""
+        """Returns a broker's text, without what the client has said: it may repeat a password."""
         pieces = {
             said for token in self._said for said in _PIECES.split(token.decode("utf-8", "replace"))
         }

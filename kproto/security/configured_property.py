@@ -25,7 +25,7 @@ ConfiguredByRow: TypeAlias = Mapping[str, ConfiguredProperty]
 
 
 def resolve_synonyms(all_given: Iterable[ConfiguredProperty | None]) -> ConfiguredProperty | None:
-    """The one that counts of those that set the same thing; None where none is given.
+    """Returns the one that counts of those that set the same thing; None where none is given.
 
     Raises ConfigurationError, which names two of them and no value, where they differ.
     """

@@ -122,7 +122,8 @@ _CLOSED: Final[dict[tuple[Stage, bool, bool], str]] = {
 def handshake_fault(
     error: OSError, address: str, name: str, *, shows_certificate: bool | None
 ) -> KprotoError:
-    """The error of a TLS handshake that failed by `error`, with the broker asked for as `name`.
+    """Returns the error of a TLS handshake that failed by `error`, with the broker asked for as
+    `name`.
 
     `shows_certificate` says whether the client has one to show; None where that is not known.
     """

@@ -23,7 +23,8 @@ _FIRST: Final = 0
 
 
 async def new_exchange(sasl: Sasl, host: str, where: str) -> ClientExchange:
-    """A new exchange of `sasl` with the broker at `host`; a user's mechanism may raise anything.
+    """Returns a new exchange of `sasl` with the broker at `host`; a user's mechanism may raise
+    anything.
 
     Raises AuthenticationError, and what else of kproto's errors the mechanism raises.
     """
@@ -55,7 +56,7 @@ class ConnectionHandshake:
         self._count = 0
 
     def begin(self) -> bytes:
-        """The request for versions."""
+        """Returns the request for versions."""
         return self._request(ApiVersionsRequest(), _FIRST)
 
     def next(self, frame: bytes) -> bytes | None:

@@ -40,7 +40,7 @@ class LoginModule:
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """The one login module: `CLASS FLAG key="value" …;`. Values may stand in either quotes.
+    """Returns the one login module: `CLASS FLAG key="value" …;`. Values may stand in either quotes.
 
     Raises ConfigurationError, which says what is expected where, and quotes nothing.
     """

@@ -42,21 +42,21 @@ class Sasl(Protocol):
 
     @property
     def mechanism(self) -> str:
-        """The name for SaslHandshake."""
+        """Returns the name for SaslHandshake."""
         ...
 
     @property
     def readable(self) -> bool:
-        """Whether who sees its tokens can use them: then it belongs behind TLS."""
+        """Returns whether who sees its tokens can use them: then it belongs behind TLS."""
         ...
 
     async def exchange(self, host: str) -> ClientExchange:
-        """A new exchange with the broker at `host`. Raises AuthenticationError."""
+        """Returns a new exchange with the broker at `host`. Raises AuthenticationError."""
         ...
 
 
 def check_sasl(given: object) -> None:
-    """Raise ConfigurationError for what is no setting of SASL; its text quotes nothing of it."""
+    """Raises ConfigurationError for what is no setting of SASL; its text quotes nothing of it."""
     if given is None:
         return
     if isinstance(given, type) or not isinstance(given, Sasl):
@@ -86,7 +86,7 @@ class _Scram:
         object.__setattr__(self, "_salting", SaltedPasswords())
 
     async def exchange(self, host: str) -> ClientExchange:
-        """A new exchange, with any broker."""
+        """Returns a new exchange, with any broker."""
         return _SCRAM[self.mechanism](self._credentials, salting=self._salting)
 
 
@@ -104,7 +104,7 @@ class Plain:
         Credentials(self.username, self.password)
 
     async def exchange(self, host: str) -> ClientExchange:
-        """A new exchange, with any broker."""
+        """Returns a new exchange, with any broker."""
         return PlainClient(Credentials(self.username, self.password))
 
 
@@ -171,7 +171,7 @@ class OAuthBearer:
     readable = True
 
     async def exchange(self, host: str) -> ClientExchange:
-        """A new exchange, with a token asked for now.
+        """Returns a new exchange, with a token asked for now.
 
         Raises AuthenticationError, and BrokerConnectionError where the function raised
         TimeoutError or ConnectionError: who issues tokens is away.

@@ -142,7 +142,7 @@ class ClientCredentials:
         return f"ClientCredentials({self._where!r}, client_id={self.client_id!r})"
 
     async def exchange(self, host: str) -> ClientExchange:
-        """A new exchange, with the token at hand or a new one."""
+        """Returns a new exchange, with the token at hand or a new one."""
         token = await self.token()
         try:
             return OAuthBearerClient(BearerToken(token, self.extensions))
@@ -152,7 +152,7 @@ class ClientCredentials:
             ) from None
 
     async def token(self) -> str:
-        """The token at hand, or a new one; those who ask at the same time get the same."""
+        """Returns the token at hand, or a new one; those who ask at the same time get the same."""
         if self._answer is not None and self._clock.monotonic() < self._kept_until:
             return self._answer.token
         asking = self._asking
@@ -182,7 +182,7 @@ class ClientCredentials:
             attempt += 1
 
     async def _fetched(self) -> TokenAnswer:
-        """Ask the issuer once, and wait no longer than `timeout_ms`, however slowly it answers."""
+        """Asks the issuer once, and wait no longer than `timeout_ms`, however slowly it answers."""
         try:
             async with self._clock.timeout(self.timeout_ms / 1000 + _GRACE_S):
                 return await asyncio.to_thread(self._fetch)
@@ -192,7 +192,7 @@ class ClientCredentials:
             ) from None
 
     def _fetch(self) -> TokenAnswer:
-        """Ask the issuer once; in a thread."""
+        """Asks the issuer once; in a thread."""
         context = self._contexts.cached() or self._contexts.renew()
         handlers = [urllib.request.HTTPSHandler(context=context), _NoRedirects()]
         opener = urllib.request.build_opener(*handlers)
@@ -217,7 +217,9 @@ class ClientCredentials:
             raise _WorthRetryingError(f"the issuer cannot be asked: {told}") from None
 
     def _read(self, answer: _HttpAnswer, ends_at: float) -> bytes:
-        """The body; in pieces, as an issuer may send a byte now and then, and hold the thread."""
+        """Returns the body; in pieces, as an issuer may send a byte now and then, and hold the
+        thread.
+        """
         body = bytearray()
         while piece := answer.read1(MAX_ANSWER_BYTES):
             body += piece
@@ -247,7 +249,7 @@ class ClientCredentials:
 
 
 def read_token(status: int, body: bytes, where: str, hidden: tuple[str, ...] = ()) -> TokenAnswer:
-    """The token in an issuer's answer (RFC 6749, 5). Raises AuthenticationError.
+    """Returns the token in an issuer's answer (RFC 6749, 5). Raises AuthenticationError.
 
     Errors tell what the issuer says, but for the texts in `hidden`.
     """
@@ -280,7 +282,7 @@ def read_token(status: int, body: bytes, where: str, hidden: tuple[str, ...] = (
 def _opened(
     opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout_s: float
 ) -> _HttpAnswer:
-    """The answer, whatever its status; its body is still to be read."""
+    """Returns the answer, whatever its status; its body is still to be read."""
     try:
         answer: http.client.HTTPResponse = opener.open(request, timeout=timeout_s)
     except urllib.error.HTTPError as error:

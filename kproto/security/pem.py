@@ -54,7 +54,7 @@ class Stamp(NamedTuple):
 
 
 def inline(part: Pem) -> bytes | None:
-    """The PEM that was given itself; None for a path."""
+    """Returns the PEM that was given itself; None for a path."""
     if isinstance(part, str) and _BEGIN in part:
         return part.encode()
     if isinstance(part, bytes):
@@ -74,7 +74,7 @@ def stamp(part: Pem) -> Stamp | None:
 
 
 def read_pem(part: Pem, what: str) -> bytes:
-    """The PEM of a part, which `what` calls it. Raises ConfigurationError."""
+    """Returns the PEM of a part, which `what` calls it. Raises ConfigurationError."""
     name = named(part, what)
     given = inline(part)
     if given is None:
@@ -98,7 +98,7 @@ def read_pem(part: Pem, what: str) -> bytes:
 
 
 def named(part: Pem, what: str) -> str:
-    """How errors call a part: with its path, if it has one that is no secret."""
+    """Returns how errors call a part: with its path, if it has one that is no secret."""
     if inline(part) is not None:
         return f"{what} (inline PEM)"
     text = os.fspath(part)
@@ -109,15 +109,15 @@ def named(part: Pem, what: str) -> str:
 
 
 def certificates_of(pem: bytes) -> list[bytes]:
-    """The certificates, without what stands between them."""
+    """Returns the certificates, without what stands between them."""
     return [found.group() for found in _CERTIFICATES.finditer(pem)]
 
 
 def has_key(pem: bytes) -> bool:
-    """Whether a private key stands there."""
+    """Returns whether a private key stands there."""
     return _KEYS.search(pem) is not None
 
 
 def is_encrypted(pem: bytes) -> bool:
-    """Whether a private key that stands there wants a password."""
+    """Returns whether a private key that stands there wants a password."""
     return _ENCRYPTED_KEYS.search(pem) is not None

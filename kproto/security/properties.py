@@ -100,7 +100,7 @@ def unused_line(origin: str, found: ClientProperties) -> str:
 def read_values(
     values: Mapping[str, Any], *, set_by_caller: Collection[str] = ()
 ) -> ClientProperties:
-    """`from_properties` of a mapping, which logs nothing."""
+    """Returns `from_properties` of a mapping, which logs nothing."""
     _check_names(values)
     if values.get("config.providers"):
         raise ConfigurationError(
@@ -158,7 +158,7 @@ def read_values(
 
 @cache
 def known_names() -> frozenset[str]:
-    """Every name that Kafka's Java clients or librdkafka know, and those of the table."""
+    """Returns every name that Kafka's Java clients or librdkafka know, and those of the table."""
     package = __name__.rpartition(".")[0]
     text = resources.files(package).joinpath("client_names.toml").read_text(encoding="utf-8")
     lists = tomllib.loads(text)
@@ -171,7 +171,7 @@ def _rows_by_property() -> dict[str, Row]:
 
 
 def _values(source: PropertySource) -> tuple[Mapping[str, Any], str]:
-    """Names with their values, and what to call where they come from."""
+    """Returns names with their values, and what to call where they come from."""
     if isinstance(source, Mapping):
         return source, "properties"
     if not isinstance(source, str | os.PathLike):
@@ -182,7 +182,8 @@ def _values(source: PropertySource) -> tuple[Mapping[str, Any], str]:
 
 
 def values_of_file(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The properties of a file, whose names are known; Kafka's clients cut blanks off as well.
+    """Returns the properties of a file, whose names are known; Kafka's clients cut blanks off as
+    well.
 
     Raises ConfigurationError, which has the path and the line.
     """
@@ -240,7 +241,7 @@ def _protocol(values: Mapping[str, Any]) -> str:
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:
-    """A value as a file would say it. Raises ConfigurationError, which does not tell it."""
+    """Returns a value as a file would say it. Raises ConfigurationError, which does not tell it."""
     value = values[name]
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -261,7 +262,7 @@ def _text(values: Mapping[str, Any], name: str) -> str:
 
 
 def _has_no_use(row: Row, given: ConfiguredProperty) -> bool:
-    """Whether kproto does not do what this value says."""
+    """Returns whether kproto does not do what this value says."""
     return row.name == "acks" and bool(given.value != "all")
 
 

@@ -44,7 +44,7 @@ class Entry:
 
 
 def read_properties_file(path: str | os.PathLike[str]) -> dict[str, Entry]:
-    """The properties of a file, which is UTF-8, or else ISO 8859-1 as Java reads it.
+    """Returns the properties of a file, which is UTF-8, or else ISO 8859-1 as Java reads it.
 
     Raises ConfigurationError when it cannot be read, is larger than MAX_FILE_BYTES, or is broken;
     the message has the path, the line, and nothing else of what it holds.
@@ -71,7 +71,7 @@ def read_properties_file(path: str | os.PathLike[str]) -> dict[str, Entry]:
 
 
 def parse_properties(text: str) -> dict[str, Entry]:
-    """The properties of a text; of a name that stands there twice, the last.
+    """Returns the properties of a text; of a name that stands there twice, the last.
 
     Raises ConfigurationError for an escape `\\u` without four hexadecimal digits.
     """
@@ -90,7 +90,9 @@ def parse_properties(text: str) -> dict[str, Entry]:
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Lines with those that continue them, without comments: each with the number of its first."""
+    """Returns lines with those that continue them, without comments: each with the number of its
+    first.
+    """
     found: list[tuple[int, str]] = []
     pending, begun = "", 0
     for number, natural in enumerate(_LINE_END.split(text), 1):

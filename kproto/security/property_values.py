@@ -48,7 +48,7 @@ class Kind:
     is_secret: bool = False
 
     def value(self, name: str, text: str) -> Any:
-        """The value of the property called `name`. Raises ConfigurationError."""
+        """Returns the value of the property called `name`. Raises ConfigurationError."""
         try:
             return self.read(text if self.is_secret else text.strip())
         except ValueError:
@@ -58,7 +58,7 @@ class Kind:
 
 
 def whole(least: int, most: int = 2_147_483_647) -> Kind:
-    """A whole number from `least` to `most`; by default that of a Java int."""
+    """Returns a whole number from `least` to `most`; by default that of a Java int."""
 
     def read(text: str) -> int:
         if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
@@ -82,7 +82,9 @@ def choice(values: Mapping[str, Any], *, any_case: bool = False) -> Kind:
 
 
 def several(values: Mapping[str, Any]) -> Kind:
-    """Some of the keys of `values`, parted by commas, which stand for their values: a tuple."""
+    """Returns some of the keys of `values`, parted by commas, which stand for their values: a
+    tuple.
+    """
 
     def read(text: str) -> tuple[Any, ...]:
         keys = [each.strip() for each in text.split(",")]
@@ -110,7 +112,9 @@ def _file(text: str) -> Path:
 
 
 def _pem(text: str) -> str:
-    """PEM with its lines parted as OpenSSL wants them; Kafka's clients take blanks between them."""
+    """Returns PEM with its lines parted as OpenSSL wants them; Kafka's clients take blanks between
+    them.
+    """
     blocks = []
     for label, body in _PEM_BLOCK.findall(text):
         if ":" in body:  # headers of an encrypted key, whose lines are what they are

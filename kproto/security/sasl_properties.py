@@ -70,7 +70,7 @@ _CLASS: Final = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)+")
 
 
 def sasl_from_properties(given: ConfiguredByRow) -> Sasl:
-    """The mechanism that the rows of the part `sasl` describe, with what it needs to know.
+    """Returns the mechanism that the rows of the part `sasl` describe, with what it needs to know.
 
     Raises ConfigurationError for a mechanism that is not there, for what is missing and for what
     contradicts; no message has a secret.
@@ -140,7 +140,7 @@ def _no_kerberos(name: str) -> ConfigurationError:
 
 
 def _from_both(given: ConfiguredByRow, row: str, module: LoginModule | None, option: str) -> str:
-    """A property of librdkafka's, or an option of the login module."""
+    """Returns a property of librdkafka's, or an option of the login module."""
     there = given.get(row)
     if module is not None and option in module.options:
         inside = ConfiguredProperty(
@@ -189,7 +189,7 @@ def _client_credentials(
     url: ConfiguredProperty,
     extensions: Mapping[str, str],
 ) -> Sasl:
-    """The grant of client credentials (RFC 6749, 4.4; KIP-768)."""
+    """Returns the grant of client credentials (RFC 6749, 4.4; KIP-768)."""
     found: dict[str, Any] = {}
     for row, word in (("client_id", "id"), ("client_secret", "secret"), ("scope", "scope")):
         there = resolve_synonyms([given.get(row), _option(options, words[word])])
@@ -216,7 +216,9 @@ def _client_credentials(
 
 
 def _handler(given: ConfiguredByRow) -> tuple[Mapping[str, str], bool]:
-    """The options by which the class that gets tokens is told how, and whether it makes them."""
+    """Returns the options by which the class that gets tokens is told how, and whether it makes
+    them.
+    """
     grant = given.get("grant")
     if grant is not None and grant.value != "client_credentials":
         raise ConfigurationError(f"{grant.property} must be client_credentials, the only one here")

@@ -55,7 +55,7 @@ AnyTls: TypeAlias = bool | Tls | ssl.SSLContext
 
 
 def check_tls(given: object) -> None:
-    """Raise ConfigurationError for what is no setting of TLS."""
+    """Raises ConfigurationError for what is no setting of TLS."""
     if isinstance(given, ssl.SSLContext) and given.protocol is ssl.PROTOCOL_TLS_SERVER:
         raise ConfigurationError(
             "tls is an ssl.SSLContext for servers; ssl.create_default_context() makes a client's"
@@ -67,7 +67,7 @@ def check_tls(given: object) -> None:
 
 
 def client_context(tls: Tls) -> ssl.SSLContext:
-    """A context of what `tls` says; files are read now.
+    """Returns a context of what `tls` says; files are read now.
 
     Raises ConfigurationError, which says which part is missing, unreadable or wrong.
     """
@@ -147,8 +147,9 @@ def _refused(name: str, key_name: str, reason: str | None, *, encrypted: bool) -
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """A path of `content` for OpenSSL, which takes keys from files alone: in memory where the
-    system has such files, else one that only we may read, and that is gone at once."""
+    """Yields a path of `content` for OpenSSL, which takes keys from files alone: in memory where
+    the system has such files, else one that only we may read, and that is gone at once.
+    """
     if hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir():
         descriptor = os.memfd_create("kproto")
         try:
@@ -183,28 +184,30 @@ class TlsContexts:
 
     @property
     def enabled(self) -> bool:
-        """False where connections are in the clear."""
+        """Returns False where connections are in the clear."""
         return self._tls is not False
 
     @property
     def shows_certificate(self) -> bool | None:
-        """Whether brokers that ask get a certificate; None where only the user knows."""
+        """Returns whether brokers that ask get a certificate; None where only the user knows."""
         return self._tls.certificate is not None if isinstance(self._tls, Tls) else None
 
     def name_of(self, host: str) -> str:
-        """The name that is asked for, and that the certificate must have."""
+        """Returns the name that is asked for, and that the certificate must have."""
         if isinstance(self._tls, Tls) and self._tls.server_name is not None:
             return self._tls.server_name
         return host.removesuffix(".")
 
     def cached(self) -> ssl.SSLContext | None:
-        """The context, unless it is to be made first: the first time, and once files changed."""
+        """Returns the context, unless it is to be made first: the first time, and once files
+        changed.
+        """
         if isinstance(self._tls, Tls) and stamps_of(self._tls) != self._stamps:
             return None
         return self._context
 
     def renew(self) -> ssl.SSLContext:
-        """Make the context. Raises ConfigurationError, as `client_context` does."""
+        """Makes the context. Raises ConfigurationError, as `client_context` does."""
         assert isinstance(self._tls, Tls), "every other is at hand"
         stamps = stamps_of(self._tls)  # before the files are read: a change meanwhile is seen later
         try:

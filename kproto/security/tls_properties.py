@@ -27,7 +27,7 @@ _PROBE: Final = "probe"
 
 
 def tls_from_properties(given: ConfiguredByRow) -> bool | Tls:
-    """The `Tls` that the rows of the part `tls` describe; True where all is as by default.
+    """Returns the `Tls` that the rows of the part `tls` describe; True where all is as by default.
 
     Raises ConfigurationError for stores that are no PEM, with the command that converts them; for
     parts that contradict each other, and for a key without its certificate.
@@ -77,7 +77,7 @@ def tls_from_properties(given: ConfiguredByRow) -> bool | Tls:
 
 
 def _store(given: ConfiguredByRow, store: str) -> ConfiguredProperty | None:
-    """The file of a store, which must be PEM."""
+    """Returns the file of a store, which must be PEM."""
     location = given.get(store)
     if location is None:
         _type(given, store)  # a type that is not there is told, also without a file
@@ -95,7 +95,7 @@ def _store(given: ConfiguredByRow, store: str) -> ConfiguredProperty | None:
 
 
 def _inline(given: ConfiguredByRow, store: str, row: str) -> ConfiguredProperty | None:
-    """The text of a store, for which there is no type but PEM."""
+    """Returns the text of a store, for which there is no type but PEM."""
     text = given.get(row)
     if text is not None and _type(given, store) not in ("PEM", None):
         raise ConfigurationError(

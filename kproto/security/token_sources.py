@@ -41,7 +41,9 @@ class TokenFile:
 
     @classmethod
     def of_url(cls, name: str, url: str) -> TokenFile:
-        """The file of a `file:` URL, which the property `name` has. Raises ConfigurationError."""
+        """Returns the file of a `file:` URL, which the property `name` has. Raises
+        ConfigurationError.
+        """
         try:
             parts = urlsplit(url)
         except ValueError:
@@ -52,11 +54,13 @@ class TokenFile:
         return cls(Path(path))
 
     async def __call__(self) -> str:
-        """The token, read in a thread. Raises AuthenticationError."""
+        """Returns the token, read in a thread. Raises AuthenticationError."""
         return await asyncio.to_thread(self.read)
 
     def read(self) -> str:
-        """The token; waits for the file, which may be a pipe. Raises AuthenticationError."""
+        """Returns the token; waits for the file, which may be a pipe. Raises
+        AuthenticationError.
+        """
         try:
             with self.path.open("rb") as file:
                 text = file.read(MAX_TOKEN_BYTES + 1).decode("ascii")
@@ -100,7 +104,7 @@ class UnsecuredToken:
         return cls(claims, lifetime_s)
 
     def __call__(self) -> str:
-        """The token, good from now on."""
+        """Returns the token, good from now on."""
         now_s = self.now_s()
         claims = {"iat": now_s, "exp": now_s + self.lifetime_s, **self.claims}
         return f"{_part({'alg': 'none'})}.{_part(claims)}."

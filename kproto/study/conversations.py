@@ -142,21 +142,23 @@ class Event:
 
     @property
     def is_token(self) -> bool:
-        """Whether it is a raw SASL token, or that one was not answered."""
+        """Returns whether it is a raw SASL token, or that one was not answered."""
         return self.kind is Kind.TOKEN or (
             self.request is not None and self.request.kind is Kind.TOKEN
         )
 
     @property
     def api(self) -> str:
-        """The name of the API without Request or Response, such as `Fetch`."""
+        """Returns the name of the API without Request or Response, such as `Fetch`."""
         if self.is_token:
             return "SASL token"
         return "unknown" if self.api_key is None else api_name(self.api_key)
 
 
 def api_name(api_key: int) -> str:
-    """The name of an API by its key, such as `Fetch`; `api key 999` where no definition has it."""
+    """Returns the name of an API by its key, such as `Fetch`; `api key 999` where no definition has
+    it.
+    """
     cls = request_class(api_key)
     return f"api key {api_key}" if cls is None else cls.__name__.removesuffix("Request")
 
@@ -197,15 +199,15 @@ class Conversation:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for their answer."""
+        """Returns how many requests wait for their answer."""
         return len(self._waiting)
 
     def pending(self, side: Side) -> int:
-        """How many bytes of an unfinished frame are held."""
+        """Returns how many bytes of an unfinished frame are held."""
         return self._splitters[side].pending
 
     def feed(self, side: Side, time_us: int, data: bytes) -> list[Event]:
-        """Take bytes that came at a time; what is now known of them.
+        """Takes bytes that came at a time; what is now known of them.
 
         The time of a frame is that at which its last byte came, also where it is found later.
         """
@@ -235,7 +237,7 @@ class Conversation:
         return events
 
     def missing(self, side: Side, time_us: int, count: int) -> list[Event]:
-        """Take note that `count` bytes were not captured; the next frame is then looked for."""
+        """Takes note that `count` bytes were not captured; the next frame is then looked for."""
         splitter = self._splitters[side]
         rest = splitter.take_unframed()
         note = f"{count} bytes were not captured"
@@ -367,7 +369,7 @@ class Conversation:
             self._tokens = None
 
     def _match_request(self, time_us: int, content: bytes, events: list[Event]) -> Event | None:
-        """The request that a response answers; those before it are told as not answered."""
+        """Returns the request that a response answers; those before it are told as not answered."""
         waiting = self._waiting
         if waiting and waiting[0].kind is Kind.TOKEN:
             return waiting.popleft()
@@ -398,7 +400,7 @@ class _ArrivalTimes:
         self._count = 0
 
     def note(self, count: int, time_us: int, pending: int) -> None:
-        """Take note that bytes came while `pending` of those before were in no frame yet."""
+        """Takes note that bytes came while `pending` of those before were in no frame yet."""
         if not pending:
             self._marks.clear()
         self._count += count
@@ -525,7 +527,7 @@ def _unanswered(time_us: int, request: Event) -> Event:
 
 
 def may_begin_request(head: bytes) -> bool:
-    """Whether a request that is known may begin so: its api key, version and client id."""
+    """Returns whether a request that is known may begin so: its api key, version and client id."""
     if len(head) < _REQUEST_HEAD.size:
         return True  # all that is here of it is its size
     api_key, version, _, length = _REQUEST_HEAD.unpack_from(head)
@@ -541,7 +543,9 @@ def _anything(head: bytes) -> bool:
 
 
 def is_request(content: bytes) -> bool:
-    """Whether a frame without its size is a request: every field read, a client id in letters."""
+    """Returns whether a frame without its size is a request: every field read, a client id in
+    letters.
+    """
     if len(content) < _KEY_VERSION_ID.size:
         return False
     api_key, version, _ = _KEY_VERSION_ID.unpack_from(content)
@@ -556,7 +560,7 @@ def is_request(content: bytes) -> bool:
 
 
 def error_counts(message: Message) -> dict[str, int]:
-    """How often each error code stands in a message, by name; NONE is not counted."""
+    """Returns how often each error code stands in a message, by name; NONE is not counted."""
     counts = Counter(error_codes_in(message))
     counts.pop(0, None)
     return {error_code(code).name: count for code, count in sorted(counts.items())}

@@ -34,7 +34,7 @@ _EMBEDDED: Final = {
 
 
 def open_embedded(message: str, node: Node, field: LayoutField, budget: Budget) -> None:
-    """Take apart the bytes of `node`, a field of `message`, if they are such a message."""
+    """Takes apart the bytes of `node`, a field of `message`, if they are such a message."""
     name = _EMBEDDED.get((message, field.attribute))
     content = node.value
     if name is None or not isinstance(content, bytes) or len(content) < 2:

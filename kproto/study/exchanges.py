@@ -44,14 +44,16 @@ class Exchange(NamedTuple):
 
     @property
     def event(self) -> Event:
-        """The event that says most: the answer where there is one."""
+        """Returns the event that says most: the answer where there is one."""
         found = self.response or self.request
         assert found is not None
         return found
 
     @property
     def version(self) -> int | None:
-        """The version that was asked for; where no request was seen, None or that of the answer."""
+        """Returns the version that was asked for; where no request was seen, None or that of the
+        answer.
+        """
         asked = None if self.request is None else self.request.version
         return self.event.version if asked is None else asked
 
@@ -78,7 +80,7 @@ def pair_exchanges(passed: Iterable[ConnectionEvent]) -> Iterator[Exchange]:
 
 
 def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
-    """An exchange as plain data; what is not known, or does not apply, is left out.
+    """Returns an exchange as plain data; what is not known, or does not apply, is left out.
 
     `us` is when it began, in microseconds since 1970; sizes are of frames without their own size.
     """
@@ -108,7 +110,9 @@ def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
 
 
 def exchange_as_text(exchange: Exchange) -> str:
-    """An exchange as a line: number, time, connection, client, API, sizes, latency, errors."""
+    """Returns an exchange as a line: number, time, connection, client, API, sizes, latency,
+    errors.
+    """
     event, request, response = exchange.event, exchange.request, exchange.response
     when = dt.datetime.fromtimestamp(exchange.time_us / 1e6).astimezone()
     parts = [f"{exchange.number:>6}", f"{when:%H:%M:%S.%f}", f"#{exchange.passed.connection}"]
@@ -150,7 +154,7 @@ def _notes(exchange: Exchange) -> list[str]:
 
 
 def opened(exchange: Exchange, *, show_secrets: bool = False) -> dict[str, Any]:
-    """An exchange with its messages in Kafka's JSON form, secrets hidden unless asked for.
+    """Returns an exchange with its messages in Kafka's JSON form, secrets hidden unless asked for.
 
     `request` and `response` are there as far as they were read; else `request_bytes` and
     `response_bytes`, in hexadecimal, unless they may hold a secret.
@@ -205,14 +209,14 @@ def stats_by_api(listed: Iterable[Exchange]) -> dict[str, ApiStats]:
 
 
 def percentile(values: Sequence[int], percent: int) -> int | None:
-    """The value that so many percent do not exceed; None where there is none."""
+    """Returns the value that so many percent do not exceed; None where there is none."""
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
 def stats_as_json(stats: dict[str, ApiStats]) -> dict[str, Any]:
-    """The sums by API as plain data."""
+    """Returns the sums by API as plain data."""
     return {
         name: {
             "count": mine.count,
@@ -228,7 +232,7 @@ def stats_as_json(stats: dict[str, ApiStats]) -> dict[str, Any]:
 
 
 def stats_as_table(stats: dict[str, ApiStats]) -> list[str]:
-    """The sums by API as lines of a table."""
+    """Returns the sums by API as lines of a table."""
     rows = [["API", "count", "bytes asked", "answered", "p50 ms", "p99 ms", "unanswered", "errors"]]
     for name, mine in sorted(stats.items(), key=lambda item: (-item[1].count, item[0])):
         errors = ", ".join(f"{error}×{count}" for error, count in mine.errors.most_common())

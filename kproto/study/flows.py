@@ -157,12 +157,12 @@ class _Flow:
         return self._is_reset or len(self._finished) == 2
 
     def is_other(self, segment: Segment) -> bool:
-        """Whether a SYN begins another connection between the same two."""
+        """Returns whether a SYN begins another connection between the same two."""
         stream = self._streams.get(segment.source)
         return stream is not None and stream.is_other_begin(segment.sequence)
 
     def take(self, segment: Segment) -> Iterator[ConnectionEvent]:
-        """Take a segment; what is now known to have passed."""
+        """Takes a segment; what is now known to have passed."""
         if self._is_other_protocol:
             self._note_end(segment)
             return
@@ -220,7 +220,7 @@ class _Flow:
                     self._splitters.clear()
 
     def _is_kafka(self, source: _Endpoint, piece: bytes | Gap) -> bool:
-        """Whether it is Kafka's, by what came last; then the client is known, too."""
+        """Returns whether it is Kafka's, by what came last; then the client is known, too."""
         if self.ports and self._client is not None:
             return True
         if isinstance(piece, Gap):

@@ -34,15 +34,17 @@ class FrameSplitter:
 
     @property
     def pending(self) -> int:
-        """How many bytes are here of which no frame was made."""
+        """Returns how many bytes are here of which no frame was made."""
         return len(self._held)
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the stream, in their order."""
+        """Takes bytes of the stream, in their order."""
         self._held += data
 
     def next_frame(self) -> bytes | None:
-        """The next frame, its size in front; None until it is whole, or where `lost` says why."""
+        """Returns the next frame, its size in front; None until it is whole, or where `lost` says
+        why.
+        """
         held = self._held
         if self.lost is not None or len(held) < _SIZE.size:
             return None
@@ -61,7 +63,7 @@ class FrameSplitter:
         return whole
 
     def take_unframed(self) -> bytes:
-        """All bytes of which no frame was made; they are then no longer here."""
+        """Returns all bytes of which no frame was made; they are then no longer here."""
         rest = bytes(self._held)
         self._held.clear()
         self._searched = 0
@@ -74,7 +76,7 @@ class FrameSplitter:
         may_begin: Callable[[bytes], bool],
         is_frame: Callable[[bytes], bool],
     ) -> tuple[int, bool]:
-        """Drop bytes until a frame is at the front: how many were dropped, and whether one is.
+        """Drops bytes until a frame is at the front: how many were dropped, and whether one is.
 
         A frame begins where `start` matches, which looks at its first 12 bytes; `may_begin` is
         asked about the first of its content, up to 256 bytes, and `is_frame` once it is whole.
@@ -99,7 +101,7 @@ class FrameSplitter:
         return self._drop(min(self._unfinished, default=self._searched)), False
 
     def _is_whole_at(self, begin: int, is_frame: Callable[[bytes], bool]) -> bool:
-        """Whether a frame stands at a place; one that is not all there is noted."""
+        """Returns whether a frame stands at a place; one that is not all there is noted."""
         held = self._held
         content = begin + _SIZE.size
         end = content + _SIZE.unpack_from(held, begin)[0]

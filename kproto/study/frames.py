@@ -67,7 +67,7 @@ def annotate(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Node:
-    """The body of a message, without header, as a tree.
+    """Returns the body of a message, without header, as a tree.
 
     `message` is a class, a name or an api key (see `find_message_class`). Broken bytes are no
     error: the tree holds all up to the fault, then `unread` bytes; the first fault of the layer
@@ -96,7 +96,7 @@ def annotate_frame(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Node:
-    """A request or response, with or without size and header, as a tree.
+    """Returns a request or response, with or without size and header, as a tree.
 
     The root's children are `size`, `header` and the message, as far as they are there: `part` says
     what is, by default it is found out (see `detect_part`). A request with a header says itself
@@ -165,7 +165,7 @@ def annotate_frames(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[Node]:
-    """Each of the requests that stand one behind the other, as `annotate_frame` gives it.
+    """Yields each of the requests that stand one behind the other, as `annotate_frame` gives it.
 
     Each has its size in front. Offsets of a frame count from its beginning. Bytes that are no such
     sequence are one frame.
@@ -201,7 +201,7 @@ def annotate_records(
 def find_message_class(
     message: type[Message] | str | int, *, response: bool = False
 ) -> type[Message]:
-    """The class of a message by its class, name or api key.
+    """Returns the class of a message by its class, name or api key.
 
     A name may leave out `Request` or `Response`: `response` says which is meant. Letters may be of
     either case. Raises ConfigurationError, with names that are near, for what is none.
@@ -221,7 +221,7 @@ def find_message_class(
 
 
 def check_version(cls: type[Message], version: int) -> None:
-    """Raise ConfigurationError for a version that the message does not have."""
+    """Raises ConfigurationError for a version that the message does not have."""
     known = cls.VALID_VERSIONS
     if version not in known:
         text = f"{known.start} to {known.stop - 1}"
@@ -231,7 +231,7 @@ def check_version(cls: type[Message], version: int) -> None:
 def detect_part(
     data: bytes, cls: type[Message] | None, version: int | None, *, response: bool = False
 ) -> Part:
-    """Whether the bytes are a frame with its size, a message with its header, or a body.
+    """Returns whether the bytes are a frame with its size, a message with its header, or a body.
 
     What fits is taken; of several the first that can be read to its end.
     """
@@ -268,7 +268,7 @@ def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
 
 
 def _says(data: bytes, start: int, cls: type[Message], version: int) -> bool:
-    """Whether a request header of that message and version begins there."""
+    """Returns whether a request header of that message and version begins there."""
     said = (cls.API_KEY or 0).to_bytes(2, "big", signed=True) + version.to_bytes(2, "big")
     return data[start : start + 4] == said
 
@@ -276,7 +276,7 @@ def _says(data: bytes, start: int, cls: type[Message], version: int) -> bool:
 def _readable(
     data: bytes, part: Part, cls: type[Message], version: int, response: bool
 ) -> tuple[int, int]:
-    """How well the bytes read as that part: whether to the very end, then how far."""
+    """Returns how well the bytes read as that part: whether to the very end, then how far."""
     context = RecordsContext(Budget(0))
     root = Node("", "", "message", 0, data)
     pos = _SIZE_BYTES if part == "frame" else 0
@@ -335,7 +335,7 @@ def _body(
     trailing: bool,
     limit: int | None = None,
 ) -> None:
-    """Read the message that begins where `root` does, and what is left, into it."""
+    """Reads the message that begins where `root` does, and what is left, into it."""
     name = cls._definition().name
     shape = layout(cls._definition(), version)
     context.whole = issubclass(cls, Request)
@@ -388,7 +388,7 @@ def _batches(node: Node, data: bytes, context: RecordsContext, start: int = 0) -
 
 
 def _hide(node: Node, *, direct: bool = False) -> None:
-    """Mark what was not taken apart as secret."""
+    """Marks what was not taken apart as secret."""
     for found in node.children if direct else nodes(node):
         if found.kind in _RAW_KINDS:
             found.secret = True
@@ -413,7 +413,7 @@ def _request_header(
     version: int | None,
     context: RecordsContext,
 ) -> tuple[type[Message] | None, int | None, int]:
-    """The header of a request; what it says it is, and where the body begins."""
+    """Returns the header of a request; what it says it is, and where the body begins."""
     if limit - pos >= 4:
         key = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         said = int.from_bytes(data[pos + 2 : pos + 4], "big", signed=True)

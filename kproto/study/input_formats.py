@@ -47,7 +47,7 @@ FORMS: Final = ("auto", "hex", "base64", "binary")
 
 
 def read_bytes(given: bytes, form: str = "auto") -> bytes:
-    """The bytes that `input_formats` stands for, in one of `FORMS`.
+    """Returns the bytes that `input_formats` stands for, in one of `FORMS`.
 
     `auto` takes text of hex digits (with spaces, `0x`, `\\x`, colons or commas between), the output
     of `hexdump -C`, `xxd`, `od -t x1` or `tcpdump -x`, then base64 of either alphabet; what is
@@ -109,7 +109,9 @@ def _base64(text: str) -> bytes:
 
 
 def _dump(text: str) -> bytes | None:
-    """The bytes of a dump; None where the lines are none. Raises for one that cannot be read."""
+    """Returns the bytes of a dump; None where the lines are none. Raises for one that cannot be
+    read.
+    """
     lines = [line for line in text.splitlines() if line.strip()]
     for base in _BASES:
         found = _dump_by(lines, base)
@@ -121,7 +123,7 @@ def _dump(text: str) -> bytes | None:
 
 
 def _dump_by(lines: list[str], base: int) -> bytes | None:
-    """The bytes of a dump whose offsets have that base; None where they do not add up."""
+    """Returns the bytes of a dump whose offsets have that base; None where they do not add up."""
     made = bytearray()
     first: int | None = None
     last = b""
@@ -164,7 +166,7 @@ def _dump_by(lines: list[str], base: int) -> bytes | None:
 
 
 def _of_line(match: re.Match[str]) -> bytes | None:
-    """The bytes of one line, without the text behind them."""
+    """Returns the bytes of one line, without the text behind them."""
     held, rest = match["hex"], match["rest"]
     if match["colon"]:  # xxd: one space between groups, two in front of the text
         held = re.split(r"(?<=\S)\s{2,}", held)[0]
@@ -183,7 +185,9 @@ def _of_line(match: re.Match[str]) -> bytes | None:
 
 
 def _is_turned(words: list[str], behind: str) -> bool:
-    """Whether the text behind the words of a line says that the bytes in each are turned round."""
+    """Returns whether the text behind the words of a line says that the bytes in each are turned
+    round.
+    """
     turned = b"".join(bytes.fromhex(word)[::-1] for word in words if len(word) % 2 == 0)
     if _as_text(bytes.fromhex("".join(words))).rstrip() in behind:
         return False
@@ -212,5 +216,5 @@ def _why_no_dump(lines: list[str]) -> str:
 
 
 def _has_mark(line: str) -> bool:
-    """Whether a single line can be nothing but one of a dump."""
+    """Returns whether a single line can be nothing but one of a dump."""
     return "|" in line or re.match(r"\s*(0x)?[0-9a-fA-F]{4,16}: ", line) is not None

@@ -76,7 +76,7 @@ class FragmentReassembler:
     _pieces: int = field(init=False, default=0)
 
     def add(self, fragment: Fragment) -> bytes | None:
-        """Take a piece; the whole payload when it was the last that was missing."""
+        """Takes a piece; the whole payload when it was the last that was missing."""
         end = fragment.offset + len(fragment.data)
         is_uneven = fragment.more and end % _UNIT != 0
         if not fragment.data or is_uneven or end > MAX_PAYLOAD_BYTES:
@@ -108,7 +108,7 @@ class FragmentReassembler:
         return payload
 
     def end(self) -> int:
-        """Give up what waits; how many pieces were left out in all."""
+        """Gives up what waits; how many pieces were left out in all."""
         for of in list(self._packets):
             self._forget(of)
         return self.left_out
@@ -129,7 +129,7 @@ class FragmentReassembler:
 
 
 def _contradicts(packet: _Packet, fragment: Fragment, end: int) -> bool:
-    """Whether a piece cannot be of the same packet: it overlaps, or the ends differ."""
+    """Returns whether a piece cannot be of the same packet: it overlaps, or the ends differ."""
     if packet.is_whole:
         return True
     at = bisect_left(packet.offsets, fragment.offset)

@@ -13,7 +13,7 @@ __all__ = ["to_json"]
 
 
 def to_json(node: Node, *, show_secrets: bool = False) -> dict[str, Any]:
-    """The node and all below it as plain data; docs/decode.md describes each key.
+    """Returns the node and all below it as plain data; docs/decode.md describes each key.
 
     Secrets are `<hidden>`, in `value` and `bytes` alike, unless `show_secrets`.
     """

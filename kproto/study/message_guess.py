@@ -65,7 +65,7 @@ class Guess(NamedTuple):
 
     @property
     def is_response(self) -> bool:
-        """Whether it is a response, which `annotate_frame` wants to be told."""
+        """Returns whether it is a response, which `annotate_frame` wants to be told."""
         return self.message.endswith("Response")
 
 
@@ -81,7 +81,8 @@ class _Steps(Budget):
 
 
 def guess(data: bytes, *, most: int = 10) -> list[Guess]:
-    """The messages that the bytes could be, the most plausible first, at most `most` of them.
+    """Returns the messages that the bytes could be, the most plausible first, at most `most` of
+    them.
 
     Raises ConfigurationError where there are more than MAX_GUESSED_BYTES.
     """
@@ -147,7 +148,7 @@ def _others(data: bytes) -> Iterator[Guess]:
 
 
 def _with_size(made: Guess, size: int) -> Guess:
-    """A guess for which it speaks that the first bytes are the size of all others."""
+    """Returns a guess for which it speaks that the first bytes are the size of all others."""
     why = f"the first 4 bytes are the size, {size - 4}"
     return made._replace(score=made.score + 8, reasons=(why, *made.reasons))
 
@@ -161,7 +162,7 @@ def _classes() -> tuple[type[Message], ...]:
 def _candidate(
     data: bytes, cls: type[Message], version: int, part: Part, start: int
 ) -> Guess | None:
-    """The guess that the body of that message begins at `start`; None where it cannot."""
+    """Returns the guess that the body of that message begins at `start`; None where it cannot."""
     name = cls._definition().name
     context = RecordsContext(
         _Steps(MAX_GUESSED_NODES), max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES
@@ -255,7 +256,7 @@ def _points(node: Node, message: str) -> tuple[float, str]:
 
 
 def root_of(node: Node) -> Node | None:
-    """The node itself where it is no message inside another one."""
+    """Returns the node itself where it is no message inside another one."""
     return None if node.value is not None and node.path else node
 
 
@@ -286,7 +287,7 @@ _LARGE: Final = ("bytes", "_ms", "operations", "session_id", "timeout", "subscri
 
 
 def _merged(found: list[Guess]) -> list[Guess]:
-    """Versions that read the bytes alike are one guess."""
+    """Returns versions that read the bytes alike are one guess."""
     together: dict[tuple[object, ...], Guess] = {}
     for one in found:
         key = (one.message, one.part, one.score, one.exact, one.reasons)

@@ -55,7 +55,7 @@ class UnreadableError(Exception):
 
 
 def minimal_size(value: int) -> int:
-    """How many bytes an unsigned varint of that value needs."""
+    """Returns how many bytes an unsigned varint of that value needs."""
     return max(1, (value.bit_length() + 6) // 7)
 
 
@@ -87,7 +87,7 @@ class MessageReader:
         self.reached = 0
 
     def read(self, shape: StructLayout, root: Node) -> int:
-        """Read the message that begins where `root` does, into it; the position behind it.
+        """Reads the message that begins where `root` does, into it; the position behind it.
 
         Raises StopError.
         """
@@ -103,7 +103,7 @@ class MessageReader:
     # Structs
 
     def fields(self, shape: StructLayout, node: Node, pos: int, path: str) -> int:
-        """The fields of a struct in their places, then its tags."""
+        """Returns the fields of a struct in their places, then its tags."""
         for field in shape.fields:
             pos = self.field(shape, field, node, pos, f"{path}.{field.attribute}".lstrip("."))
         return self.tags(shape, node, pos, path) if shape.flexible else pos
@@ -128,7 +128,7 @@ class MessageReader:
         node: Node,
         pos: int,
     ) -> int:
-        """The value of `node`, which begins at `pos`; the position behind it."""
+        """Returns the value of `node`, which begins at `pos`; the position behind it."""
         try:
             if kind.kind == "array":
                 end = self.array(shape, field, kind, node, pos)
@@ -283,7 +283,7 @@ class MessageReader:
     def skip(
         self, node: Node, element: WireType, width: int, index: int, count: int, pos: int
     ) -> int:
-        """The rest of an array of fixed width, of which no node is kept, in one step."""
+        """Returns the rest of an array of fixed width, of which no node is kept, in one step."""
         left = count - index
         end = pos + left * width
         if end <= self.size:
@@ -315,7 +315,7 @@ class MessageReader:
         return end
 
     def counted(self, kind: WireType, node: Node, pos: int) -> int:
-        """A string, bytes or records."""
+        """Returns a string, bytes or records."""
         start = pos
         is_text = kind.kind == "string"
         count, pos = self.length(kind, node, pos, 2 if is_text else 4)
@@ -343,7 +343,7 @@ class MessageReader:
     # Numbers that say how much follows
 
     def length(self, kind: WireType, node: Node, pos: int, width: int) -> tuple[int, int]:
-        """A length or count, -1 for null, and the position behind it."""
+        """Returns a length or count, -1 for null, and the position behind it."""
         start = pos
         expected = _expected(kind)
         if kind.compact:
@@ -378,7 +378,7 @@ class MessageReader:
 
     @staticmethod
     def said(node: Node, value: int, pos: int, size: int) -> int:
-        """The value of 32 bits; what is odd about how it is written is noted."""
+        """Returns the value of 32 bits; what is odd about how it is written is noted."""
         kept = value & 0xFFFFFFFF
         if kept != value:
             node.notes.append("the varint has more than 32 bits; those above are dropped")
@@ -415,7 +415,7 @@ class MessageReader:
     def stopped(
         self, node: Node, reason: str, offset: int, expected: str, path: str | None
     ) -> UnreadableError:
-        """The error of a fault, which stands at `node` from now on."""
+        """Returns the error of a fault, which stands at `node` from now on."""
         if offset > self.reached:
             self.owns(node, node.offset, offset)
         where = node.path if path is None else path
@@ -424,7 +424,7 @@ class MessageReader:
 
 
 def _width(kind: WireType) -> int | None:
-    """How many bytes each value takes; None where that varies."""
+    """Returns how many bytes each value takes; None where that varies."""
     if kind.struct is None:
         return _FIXED[kind.kind].size if kind.kind in _FIXED else None
     if kind.nullable or kind.struct.flexible:

@@ -68,16 +68,16 @@ class Node:
 
     @property
     def end(self) -> int:
-        """The offset behind its last byte."""
+        """Returns the offset behind its last byte."""
         return self.offset + self.size
 
     @property
     def own_bytes(self) -> bytes:
-        """The bytes that are its own and no child's."""
+        """Returns the bytes that are its own and no child's."""
         return self.source[self.offset : self.offset + self.own]
 
     def child(self, name: str) -> Node:
-        """The first child of that name. Raises KeyError when there is none."""
+        """Returns the first child of that name. Raises KeyError when there is none."""
         for child in self.children:
             if child.name == name:
                 return child
@@ -92,11 +92,11 @@ class Budget:
 
     @property
     def spent(self) -> bool:
-        """Whether no more are kept."""
+        """Returns whether no more are kept."""
         return self.left is not None and self.left <= 0
 
     def add(self, parent: Node, child: Node) -> None:
-        """Put `child` below `parent`, or only count it."""
+        """Puts `child` below `parent`, or only count it."""
         if self.left is None:
             parent.children.append(child)
         elif self.left > 0:
@@ -107,7 +107,7 @@ class Budget:
 
 
 def nodes(root: Node) -> Iterator[Node]:
-    """The node and all below it, each before its children."""
+    """Yields the node and all below it, each before its children."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -116,5 +116,5 @@ def nodes(root: Node) -> Iterator[Node]:
 
 
 def faults(root: Node) -> list[Fault]:
-    """Every fault in the tree, in the order of the nodes."""
+    """Returns every fault in the tree, in the order of the nodes."""
     return [node.fault for node in nodes(root) if node.fault is not None]

@@ -36,14 +36,14 @@ class NodeBuilder:
         self.layer = layer
 
     def node(self, parent: Node, name: str, kind: str, pos: int) -> Node:
-        """An empty node below `parent`."""
+        """Returns an empty node below `parent`."""
         path = f"{parent.path}{name}" if name.startswith("[") else f"{parent.path}.{name}"
         made = Node(name, path.lstrip("."), kind, pos, self.data, buffer=self.buffer)
         self.budget.add(parent, made)
         return made
 
     def number(self, parent: Node, name: str, kind: str, pos: int) -> tuple[Node, int, int]:
-        """A number of fixed width: its node, its value, the position behind it."""
+        """Returns a number of fixed width: its node, its value, the position behind it."""
         shape = _FORMATS[kind]
         node = self.node(parent, name, kind, pos)
         end = pos + shape.size
@@ -55,14 +55,14 @@ class NodeBuilder:
         return node, value, end
 
     def uvarint(self, parent: Node, name: str, pos: int) -> tuple[Node, int, int]:
-        """An unsigned varint of up to 5 bytes."""
+        """Returns an unsigned varint of up to 5 bytes."""
         node = self.node(parent, name, "uvarint", pos)
         value, end = self.bits(node, pos, 5)
         node.value = value
         return node, value, end
 
     def varint(self, parent: Node, name: str, pos: int, longest: int = 5) -> tuple[Node, int, int]:
-        """A signed varint, zigzag, of up to 5 bytes, or 10 for a `varlong`."""
+        """Returns a signed varint, zigzag, of up to 5 bytes, or 10 for a `varlong`."""
         node = self.node(parent, name, "varint" if longest == 5 else "varlong", pos)
         bits, end = self.bits(node, pos, longest)
         value = (bits >> 1) ^ -(bits & 1)
@@ -70,7 +70,7 @@ class NodeBuilder:
         return node, value, end
 
     def bits(self, node: Node, pos: int, longest: int) -> tuple[int, int]:
-        """The bits of a varint, as the first bytes that `node` owns."""
+        """Returns the bits of a varint, as the first bytes that `node` owns."""
         mask = 0xFFFFFFFF if longest == 5 else 0xFFFFFFFFFFFFFFFF
         value = 0
         for index in range(longest):
@@ -90,7 +90,7 @@ class NodeBuilder:
         raise UnreadableError(self.fault(node, f"a varint of more than {longest} bytes", pos))
 
     def content(self, node: Node, pos: int, length: int) -> int:
-        """Give `node` the bytes that its length announces, null for -1; the position behind."""
+        """Gives `node` the bytes that its length announces, null for -1; the position behind."""
         if length < -1:
             self.stop(node, f"negative length {length}", node.offset)
         end = pos + max(length, 0)
@@ -109,12 +109,12 @@ class NodeBuilder:
         node.own = node.size = end - node.offset
 
     def fault(self, node: Node, reason: str, offset: int, expected: str = "") -> Fault:
-        """Note a fault that reading can go on behind."""
+        """Notes a fault that reading can go on behind."""
         node.fault = node.fault or Fault(reason, node.path, offset, expected, self.layer)
         return node.fault
 
     def stop(self, node: Node, reason: str, offset: int, expected: str = "") -> NoReturn:
-        """Note a fault that reading cannot go on behind."""
+        """Notes a fault that reading cannot go on behind."""
         raise UnreadableError(self.fault(node, reason, offset, expected))
 
     def rest(self, parent: Node, pos: int, end: int, kind: str = "unread") -> None:
@@ -126,7 +126,7 @@ class NodeBuilder:
 
 
 def printable_text(data: bytes) -> str:
-    """The bytes as text in quotes, where they are printable text; else ""."""
+    """Returns the bytes as text in quotes, where they are printable text; else ""."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -73,12 +73,12 @@ class _Interface(NamedTuple):
 
 
 def is_capture(start: bytes) -> bool:
-    """Whether a file that begins so is a pcap or pcapng file."""
+    """Returns whether a file that begins so is a pcap or pcapng file."""
     return start[:4] in _PCAP or start[:4] == _SECTION
 
 
 def read_segments(file: _Readable, skipped: SkippedPackets | None = None) -> Iterator[Segment]:
-    """The TCP segments of a pcap or pcapng file; `skipped` counts what is left out.
+    """Yields the TCP segments of a pcap or pcapng file; `skipped` counts what is left out.
 
     Raises DecodeError for what is no such file, and ConfigurationError where dpkt is missing.
     """
@@ -166,7 +166,7 @@ def _segment_reader(
 
 
 def _fragment(time_us: int, layer: Any) -> Fragment | None:
-    """The piece that an IP packet is; None where it is whole.
+    """Returns the piece that an IP packet is; None where it is whole.
 
     What it is of ends with the protocol. The data of one that was not captured whole, or that
     cannot be taken apart here, is empty.
@@ -274,7 +274,7 @@ def _of_pcapng(file: _Readable, counted: SkippedPackets) -> Iterator[_Packet]:
 def _of_block(
     kind: int, order: str, body: bytes, interfaces: list[_Interface], counted: SkippedPackets
 ) -> _Packet | None:
-    """The packet of a block, if it has one; an interface is added to `interfaces`."""
+    """Returns the packet of a block, if it has one; an interface is added to `interfaces`."""
     if kind == _INTERFACE:
         interfaces.append(_interface(order, body))
         return None

@@ -177,7 +177,9 @@ def _opened(
     pos: int,
     context: RecordsContext,
 ) -> NodeBuilder | None:
-    """The leaves of what is compressed; None where it cannot be opened, which the nodes say."""
+    """Returns the leaves of what is compressed; None where it cannot be opened, which the nodes
+    say.
+    """
     try:
         codec = codec_for_id(codec_id)
     except ValueError as error:
@@ -257,7 +259,7 @@ def _record(
 
 
 def _counted(builder: NodeBuilder, parent: Node, name: str, pos: int) -> tuple[Node, int]:
-    """A key or value with its length in front."""
+    """Returns a key or value with its length in front."""
     node = builder.node(parent, name, "bytes", pos)
     bits, pos = builder.bits(node, pos, 5)
     return node, builder.content(node, pos, (bits >> 1) ^ -(bits & 1))

@@ -79,7 +79,7 @@ class Recorder:
         file.flush()
 
     def write(self, entry: Entry) -> bool:
-        """Write an entry, one that holds much in several lines; False when there is no room."""
+        """Writes an entry, one that holds much in several lines; False when there is no room."""
         if self.is_full:
             return False
         lines = b"".join(_lines(entry))
@@ -121,12 +121,12 @@ class _LineReader(Protocol):
 
 
 def is_recording(start: bytes) -> bool:
-    """Whether a file that begins so is a recording."""
+    """Returns whether a file that begins so is a recording."""
     return start.lstrip().startswith(b'{"kproto_recording"')
 
 
 def read_recording(file: _LineReader) -> Iterator[Entry]:
-    """The entries of a recording, a last one that was cut off left out.
+    """Yields the entries of a recording, a last one that was cut off left out.
 
     Raises DecodeError, which names the line, for what is no recording of this form.
     """

@@ -40,7 +40,7 @@ class RecordsContext:
 
     @property
     def has_secrets(self) -> bool:
-        """Whether the records of the topic hold credentials."""
+        """Returns whether the records of the topic hold credentials."""
         return self.topic in _TOPICS_WITH_SECRETS
 
     def decompress(self, codec: Codec, data: bytes) -> bytes:

@@ -33,7 +33,7 @@ _ASTERISK: Final = b"*"
 
 
 def redact_frame(event: Event) -> bytes:
-    """The bytes of an event with each secret byte as an asterisk; as many as there were."""
+    """Returns the bytes of an event with each secret byte as an asterisk; as many as there were."""
     match event.kind:
         case Kind.TOKEN:
             return _hidden_behind(event.data, _SIZE_BYTES)
@@ -47,7 +47,9 @@ def redact_frame(event: Event) -> bytes:
 
 
 def _open_bytes(event: Event) -> int:
-    """How many bytes of a frame say nothing secret: its head, where what stands there is one."""
+    """Returns how many bytes of a frame say nothing secret: its head, where what stands there is
+    one.
+    """
     received = event.received
     if isinstance(received, ReceivedRequest) and (received.client_id or "").isprintable():
         return _SIZE_BYTES + len(received.head)
@@ -117,7 +119,7 @@ def _hide_in(message: Struct) -> None:
 
 
 def redacted_json(message: Message, version: int, *, show: bool = False) -> Any:
-    """A message in Kafka's JSON form, each secret as `<hidden>` unless `show`.
+    """Returns a message in Kafka's JSON form, each secret as `<hidden>` unless `show`.
 
     Raises EncodeError when the version cannot express the message.
     """

@@ -21,7 +21,9 @@ HIDDEN: Final = "<hidden>"
 
 
 def secret_attributes_of(cls: type[Message], struct: str) -> frozenset[str]:
-    """The attributes of the struct with that class name, of a message, that carry a secret."""
+    """Returns the attributes of the struct with that class name, of a message, that carry a
+    secret.
+    """
     key: Any = cls  # which mypy takes for what its instances are: not hashable
     return _secrets_of(key, struct)
 
@@ -33,13 +35,13 @@ def _secrets_of(cls: Any, struct: str) -> frozenset[str]:
 
 
 def secret_attributes(made: type[Struct]) -> frozenset[str]:
-    """The attributes of a generated class that carry a secret."""
+    """Returns the attributes of a generated class that carry a secret."""
     envelope = ENVELOPES.get(made.__name__)
     return made._SECRETS if envelope is None else made._SECRETS | {envelope}
 
 
 def has_secrets(cls: type[Message]) -> bool:
-    """Whether any version of the message has a field that carries a secret."""
+    """Returns whether any version of the message has a field that carries a secret."""
     key: Any = cls
     return _has_secrets(key)
 

@@ -39,7 +39,7 @@ _LARGEST: Final = 32767
 
 
 def open_record(key: Node, value: Node, context: RecordsContext) -> None:
-    """Take apart key and value of a record of the topic, if it is one that Kafka keeps."""
+    """Takes apart key and value of a record of the topic, if it is one that Kafka keeps."""
     topic = context.topic
     try:
         if topic in COORDINATOR_TOPICS:
@@ -52,7 +52,7 @@ def open_record(key: Node, value: Node, context: RecordsContext) -> None:
 
 
 def open_control_record(key: Node, value: Node, budget: Budget) -> None:
-    """Take apart a record of a control batch."""
+    """Takes apart a record of a control batch."""
     try:
         _control_record(key, value, budget)
     except UnreadableError:  # the fault stands in the tree
@@ -61,7 +61,7 @@ def open_control_record(key: Node, value: Node, budget: Budget) -> None:
 
 
 def _complete(node: Node, budget: Budget) -> None:
-    """Put what is not taken apart of a key or value below it, where it was given to children."""
+    """Puts what is not taken apart of a key or value below it, where it was given to children."""
     reached = max((child.end for child in node.children), default=node.offset + node.own)
     NodeBuilder(node.source, node.end, budget, node.buffer, "stored").rest(node, reached, node.end)
 

@@ -80,14 +80,14 @@ class TcpStream:
     _overdue: int = 0
 
     def begin(self, sequence: int) -> None:
-        """Take note of a SYN."""
+        """Takes note of a SYN."""
         if self.next is None:
             self.next = (sequence + 1) % _MODULUS
         if self._begin is None:
             self._begin = sequence
 
     def is_other_begin(self, sequence: int) -> bool:
-        """Whether a SYN begins another connection than this one, which has begun.
+        """Returns whether a SYN begins another connection than this one, which has begun.
 
         One may be captured behind the first bytes of its own.
         """
@@ -99,11 +99,11 @@ class TcpStream:
 
     @property
     def has_begin(self) -> bool:
-        """Whether the begin of the stream was captured."""
+        """Returns whether the begin of the stream was captured."""
         return self._begin is not None
 
     def add(self, sequence: int, data: bytes, time_us: int) -> list[StreamData]:
-        """Take a segment's bytes, captured at a time; what is now in order."""
+        """Takes a segment's bytes, captured at a time; what is now in order."""
         if not data:
             return []
         if self.next is None:
@@ -129,7 +129,7 @@ class TcpStream:
         return self._merge(fresh, time_us)
 
     def confirm(self, acknowledged: int) -> list[StreamData]:
-        """Take note that the receiver has all before a number; what that brings in order."""
+        """Takes note that the receiver has all before a number; what that brings in order."""
         if self.next is None or not self._waiting:
             return []
         if self._position(acknowledged) <= self._positions[0]:
@@ -138,20 +138,22 @@ class TcpStream:
         return self._skip() if self._overdue >= _PATIENCE else []
 
     def end(self) -> list[StreamData]:
-        """All that still waits, with the gaps before it."""
+        """Returns all that still waits, with the gaps before it."""
         out: list[StreamData] = []
         while self._waiting:
             out += self._skip()
         return out
 
     def _position(self, sequence: int) -> int:
-        """The position that is meant: of all with these 32 bits, the nearest to the next byte."""
+        """Returns the position that is meant: of all with these 32 bits, the nearest to the next
+        byte.
+        """
         assert self.next is not None
         distance = (sequence - self.next) % _MODULUS
         return self.next + distance - (_MODULUS if distance >= _HALF else 0)
 
     def _merge(self, fresh: bytes, time_us: int) -> list[StreamData]:
-        """Give bytes that are next, which came at a time, and those that waited for them."""
+        """Gives bytes that are next, which came at a time, and those that waited for them."""
         assert self.next is not None
         out: list[StreamData] = []
         begin = start = self.next
@@ -175,7 +177,7 @@ class TcpStream:
         return out
 
     def _skip(self) -> list[StreamData]:
-        """Go on behind the bytes that are missing first."""
+        """Goes on behind the bytes that are missing first."""
         assert self.next is not None
         first = self._positions[0]
         gap = Gap(first - self.next)

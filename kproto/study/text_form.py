@@ -33,7 +33,7 @@ _FIELD_COLUMNS: Final = 34
 def to_text(
     root: Node, *, width: int = 100, show_secrets: bool = False, about: bool = False
 ) -> Iterator[str]:
-    """The lines of the tree. `width` is that of the terminal, in columns.
+    """Yields the lines of the tree. `width` is that of the terminal, in columns.
 
     With `about`, what a field is for stands below it, where that is known.
     """
@@ -87,7 +87,7 @@ def _narrow(node: Node, depth: int, digits: int, width: int, show_secrets: bool)
 
 
 def _offset(node: Node, digits: int) -> str:
-    """The offset; that in bytes which came of compressed ones has a tilde in front."""
+    """Returns the offset; that in bytes which came of compressed ones has a tilde in front."""
     return f"{'~' if node.buffer else ' '}{node.offset:>{digits}}"
 
 

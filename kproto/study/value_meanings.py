@@ -186,28 +186,30 @@ def meaning_of(message: str, struct: str, field: str, value: object) -> str:
 
 
 def has_names(message: str, field: str) -> Names | None:
-    """Every value that the field is known to have; None where it may have any."""
+    """Returns every value that the field is known to have; None where it may have any."""
     return _names(message, field)
 
 
 def named(names: Names, value: int) -> str:
-    """The name of a value of a table, or `unknown`."""
+    """Returns the name of a value of a table, or `unknown`."""
     return names.get(value, "unknown")
 
 
 def named_error(code: int) -> str:
-    """An error code by its name."""
+    """Returns an error code by its name."""
     return error_code(code).name
 
 
 def api_name(api_key: int) -> str:
-    """The API of that key, such as `Fetch`; `unknown` where no definition has one."""
+    """Returns the API of that key, such as `Fetch`; `unknown` where no definition has one."""
     cls = KAFKA_MESSAGES.request(api_key)
     return "unknown" if cls is None else cls.__name__.removesuffix("Request")
 
 
 def point_in_time(value: int) -> str:
-    """A point in time, in ms since the Unix epoch, as ISO 8601; "" outside the years 1 to 9999."""
+    """Returns a point in time, in ms since the Unix epoch, as ISO 8601; "" outside the years 1 to
+    9999.
+    """
     if not -62_135_596_800_000 <= value <= _LAST_TIME_MS:
         return ""
     shown = (_EPOCH + timedelta(milliseconds=value)).isoformat(timespec="milliseconds")
@@ -235,7 +237,7 @@ def _duration(value: int) -> str:
 
 
 def _in_units(value: int, units: tuple[tuple[int, str], ...]) -> str:
-    """`30 s` for 30000 ms; "" where no unit divides it, or nearly."""
+    """Returns `30 s` for 30000 ms; "" where no unit divides it, or nearly."""
     for size, name in units:
         if value >= size:
             amount = value / size

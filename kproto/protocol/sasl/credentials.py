@@ -131,7 +131,7 @@ class SaltedCredential:
         )
 
     def matches(self, password: str, *, prepare_strings: bool = True) -> bool:
-        """Whether this is the password; compared in constant time.
+        """Returns whether this is the password; compared in constant time.
 
         Raises `AuthenticationError` for a password that SASLprep does not allow.
         """
@@ -148,7 +148,7 @@ CredentialLookup: TypeAlias = Callable[[str], SaltedCredential | None]
 
 
 def _check_salting(hash_name: str, iterations: int, salt: bytes) -> None:
-    """Refuse what no client would accept."""
+    """Refuses what no client would accept."""
     if _digest_size(hash_name) == 0:
         raise ConfigurationError(f"{hash_name!r} is no hash for SCRAM: take sha256 or sha512")
     check_whole_number("iterations", iterations, MIN_ITERATIONS)
@@ -157,7 +157,9 @@ def _check_salting(hash_name: str, iterations: int, salt: bytes) -> None:
 
 
 def _digest_size(hash_name: str) -> int:
-    """Bytes of a digest; 0 for a hash of variable length, which HMAC cannot take, or unknown."""
+    """Returns bytes of a digest; 0 for a hash of variable length, which HMAC cannot take, or
+    unknown.
+    """
     try:
         return hashlib.new(hash_name).digest_size
     except ValueError:

@@ -16,20 +16,22 @@ class ClientExchange(Protocol):
 
     @property
     def mechanism(self) -> str:
-        """The name for SaslHandshake."""
+        """Returns the name for SaslHandshake."""
         ...
 
     @property
     def done(self) -> bool:
-        """Whether the server has answered all that it must."""
+        """Returns whether the server has answered all that it must."""
         ...
 
     def first(self) -> bytes:
-        """The token that opens the exchange; to be called once."""
+        """Returns the token that opens the exchange; to be called once."""
         ...
 
     def next(self, challenge: bytes) -> bytes:
-        """The answer to the server's token; once `done`, it is empty and need not be sent."""
+        """Returns the answer to the server's token; once `done`, it is empty and need not be
+        sent.
+        """
         ...
 
 
@@ -38,12 +40,12 @@ class ServerExchange(Protocol):
 
     @property
     def mechanism(self) -> str:
-        """The name from SaslHandshake."""
+        """Returns the name from SaslHandshake."""
         ...
 
     @property
     def done(self) -> bool:
-        """Whether the client has proved who it is."""
+        """Returns whether the client has proved who it is."""
         ...
 
     @property
@@ -52,5 +54,5 @@ class ServerExchange(Protocol):
         ...
 
     def next(self, response: bytes) -> bytes:
-        """The answer to the client's token, to be sent also when `done`."""
+        """Returns the answer to the client's token, to be sent also when `done`."""
         ...

@@ -41,7 +41,7 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = MappingProxyType(
 
 
 def client_exchange(mechanism: str, credentials: Credentials) -> ClientExchange:
-    """The client's side of a mechanism, with its default settings.
+    """Returns the client's side of a mechanism, with its default settings.
 
     Raises `ConfigurationError` for an unknown mechanism.
     """
@@ -49,7 +49,7 @@ def client_exchange(mechanism: str, credentials: Credentials) -> ClientExchange:
 
 
 def server_exchange(mechanism: str, lookup: CredentialLookup) -> ServerExchange:
-    """The server's side of a mechanism, with its default settings.
+    """Returns the server's side of a mechanism, with its default settings.
 
     Raises `ConfigurationError` for an unknown mechanism; a broker answers a client that asks for
     one with error code 33 and the names in `MECHANISMS`.

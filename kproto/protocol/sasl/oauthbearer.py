@@ -99,11 +99,11 @@ class OAuthBearerClient:
 
     @property
     def done(self) -> bool:
-        """Whether the server has accepted the token."""
+        """Returns whether the server has accepted the token."""
         return self._done
 
     def first(self) -> bytes:
-        """The header, the token and the extensions (RFC 7628, 3.1)."""
+        """Returns the header, the token and the extensions (RFC 7628, 3.1)."""
         if self._begun:
             raise AuthenticationError("OAUTHBEARER: this exchange has already begun")
         self._begun = True
@@ -112,7 +112,7 @@ class OAuthBearerClient:
         return f"n,,{_SEPARATOR}{text}{_SEPARATOR}".encode("ascii")
 
     def next(self, challenge: bytes) -> bytes:
-        """Take the server's answer: empty for a yes; a refusal is acknowledged, then it ends."""
+        """Takes the server's answer: empty for a yes; a refusal is acknowledged, then it ends."""
         if not self._begun or self._done:
             raise AuthenticationError("OAUTHBEARER: no message of the server is due here")
         if self._refusal is not None:
@@ -137,12 +137,12 @@ class OAuthBearerServer:
 
     @property
     def done(self) -> bool:
-        """Whether the token was valid."""
+        """Returns whether the token was valid."""
         return self._identity is not None
 
     @property
     def username(self) -> str | None:
-        """The principal of the token; None until it was found valid."""
+        """Returns the principal of the token; None until it was found valid."""
         return None if self._identity is None else self._identity.principal
 
     @property
@@ -151,7 +151,7 @@ class OAuthBearerServer:
         return None if self._identity is None else self._identity.expires_at_ms
 
     def next(self, response: bytes) -> bytes:
-        """Check the client's token; a refusal is told as JSON first, and raised when it is known.
+        """Checks the client's token; a refusal is told as JSON first, and raised when it is known.
 
         Raises `AuthenticationError` for a broken message at once.
         """
@@ -173,7 +173,7 @@ class OAuthBearerServer:
 
 
 def _parse(message: bytes) -> tuple[str, BearerToken]:
-    """The authorization id, which may be empty, and the token of a client's message."""
+    """Returns the authorization id, which may be empty, and the token of a client's message."""
     text = decode_text(message, "the client's OAUTHBEARER message")
     header = _GS2_HEADER.match(text)
     if header is None:

@@ -31,11 +31,13 @@ class PlainClient:
 
     @property
     def done(self) -> bool:
-        """Whether the server has accepted the token."""
+        """Returns whether the server has accepted the token."""
         return self._done
 
     def first(self) -> bytes:
-        """`NUL name NUL password` (RFC 4616, 2). String preparation is for the server to do."""
+        """Returns `NUL name NUL password` (RFC 4616, 2). String preparation is for the server to
+        do.
+        """
         if self._begun:
             raise AuthenticationError("PLAIN: this exchange has already begun")
         self._begun = True
@@ -44,7 +46,7 @@ class PlainClient:
         return b"\0" + name + b"\0" + password
 
     def next(self, challenge: bytes) -> bytes:
-        """Take the server's answer, whose content means nothing here; Kafka's is empty."""
+        """Takes the server's answer, whose content means nothing here; Kafka's is empty."""
         if not self._begun or self._done:
             raise AuthenticationError("PLAIN: no message of the server is due here")
         self._done = True
@@ -67,16 +69,16 @@ class PlainServer:
 
     @property
     def done(self) -> bool:
-        """Whether the password was right."""
+        """Returns whether the password was right."""
         return self._username is not None
 
     @property
     def username(self) -> str | None:
-        """The user; None until the password was right."""
+        """Returns the user; None until the password was right."""
         return self._username
 
     def next(self, response: bytes) -> bytes:
-        """Check the client's one token; the answer to a right one is empty."""
+        """Checks the client's one token; the answer to a right one is empty."""
         if self._begun:
             raise AuthenticationError("PLAIN: no message of the client is due here")
         self._begun = True

@@ -92,11 +92,11 @@ class ScramClient:
 
     @property
     def done(self) -> bool:
-        """Whether both sides have proved themselves."""
+        """Returns whether both sides have proved themselves."""
         return self._step is _Step.DONE
 
     def first(self) -> bytes:
-        """The message that opens the exchange."""
+        """Returns the message that opens the exchange."""
         if self._step is not _Step.FIRST:
             raise AuthenticationError(f"{self.mechanism}: this exchange has already begun")
         self._step = _Step.FAILED
@@ -113,7 +113,7 @@ class ScramClient:
         return token
 
     def next(self, challenge: bytes) -> bytes:
-        """Answer the server: the proof to its first message, nothing to its final one."""
+        """Answers the server: the proof to its first message, nothing to its final one."""
         step, self._step = self._step, _Step.FAILED
         if step is _Step.FINAL:
             response = self._prove(ServerFirst.parse(challenge))
@@ -126,7 +126,9 @@ class ScramClient:
         raise AuthenticationError(f"{self.mechanism}: no message of the server is due here")
 
     def _prove(self, server_first: ServerFirst) -> bytes:
-        """The final message: that we know the password, without showing it (RFC 5802, 3)."""
+        """Returns the final message: that we know the password, without showing it (RFC 5802,
+        3).
+        """
         self._check(server_first)
         salted = self._salting(
             self.hash_name, self._password, server_first.salt, server_first.iterations
@@ -143,7 +145,7 @@ class ScramClient:
         return ClientFinal.encode(without_proof, _xor(key, signature))
 
     def _check(self, server_first: ServerFirst) -> None:
-        """Refuse a replayed nonce, a weak salting, and one that would keep us busy."""
+        """Refuses a replayed nonce, a weak salting, and one that would keep us busy."""
         nonce, iterations = server_first.nonce, server_first.iterations
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise AuthenticationError(
@@ -205,21 +207,21 @@ class ScramServer:
 
     @property
     def done(self) -> bool:
-        """Whether the client has proved who it is."""
+        """Returns whether the client has proved who it is."""
         return self._step is _Step.DONE
 
     @property
     def username(self) -> str | None:
-        """The user, or the id of the delegation token; None until it is proved."""
+        """Returns the user, or the id of the delegation token; None until it is proved."""
         return self._username if self.done else None
 
     @property
     def token_auth(self) -> bool:
-        """Whether `username` is the id of a delegation token; False until it is proved."""
+        """Returns whether `username` is the id of a delegation token; False until it is proved."""
         return self.done and self._client_first is not None and self._client_first.token_auth
 
     def next(self, response: bytes) -> bytes:
-        """Answer the client: how to salt, then the server's own proof."""
+        """Answers the client: how to salt, then the server's own proof."""
         step, self._step = self._step, _Step.FAILED
         if step is _Step.FIRST:
             challenge = self._ask(ClientFirst.parse(response))
@@ -232,7 +234,7 @@ class ScramServer:
         raise AuthenticationError(f"{self.mechanism}: no message of the client is due here")
 
     def _ask(self, client_first: ClientFirst) -> bytes:
-        """The first message: the nonce to sign, and how the password was salted."""
+        """Returns the first message: the nonce to sign, and how the password was salted."""
         name, other = client_first.username, client_first.authorization_id
         if self._prepare_strings:
             name = saslprep(name, "user name")
@@ -257,7 +259,7 @@ class ScramServer:
         return self._server_first.encode()
 
     def _verify(self, client_final: ClientFinal) -> bytes:
-        """The final message, for a client whose proof holds (RFC 5802, 3)."""
+        """Returns the final message, for a client whose proof holds (RFC 5802, 3)."""
         assert self._client_first is not None
         assert self._server_first is not None
         assert self._credential is not None

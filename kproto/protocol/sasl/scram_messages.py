@@ -40,7 +40,7 @@ _Attributes: TypeAlias = list[tuple[str, str]]
 
 
 def is_nonce(text: str) -> bool:
-    """Whether SCRAM can carry this as a nonce."""
+    """Returns whether SCRAM can carry this as a nonce."""
     return _NONCE.fullmatch(text) is not None
 
 
@@ -61,7 +61,9 @@ class ClientFirst:
 
     @classmethod
     def build(cls, username: str, nonce: str, *, token_auth: bool) -> ClientFirst:
-        """The message of a client that asks for no channel binding and no other identity."""
+        """Returns the message of a client that asks for no channel binding and no other
+        identity.
+        """
         bare = f"n={_escape(username)},r={nonce}"
         if token_auth:
             bare += f",{DELEGATION_EXTENSION}=true"
@@ -69,7 +71,7 @@ class ClientFirst:
 
     @classmethod
     def parse(cls, token: bytes) -> ClientFirst:
-        """Read it. Raises `AuthenticationError`."""
+        """Reads it. Raises `AuthenticationError`."""
         where = "the client's first SCRAM message"
         flag, acting_for, bare = _split_gs2_header(decode_text(token, where), where)
         attributes = _attributes(bare, where)
@@ -85,7 +87,7 @@ class ClientFirst:
         )
 
     def encode(self) -> bytes:
-        """The message as sent."""
+        """Returns the message as sent."""
         return encode_text(self.gs2_header + self.bare, "user name")
 
 
@@ -100,13 +102,13 @@ class ServerFirst:
 
     @classmethod
     def build(cls, nonce: str, salt: bytes, iterations: int) -> ServerFirst:
-        """The message without extensions."""
+        """Returns the message without extensions."""
         text = f"r={nonce},s={_to_base64(salt)},i={iterations}"
         return cls(nonce, salt, iterations, text)
 
     @classmethod
     def parse(cls, token: bytes) -> ServerFirst:
-        """Read it. Raises `AuthenticationError`, also for an `e=` in its place."""
+        """Reads it. Raises `AuthenticationError`, also for an `e=` in its place."""
         where = "the server's first SCRAM message"
         text = decode_text(token, where)
         attributes = _attributes(text, where)
@@ -118,7 +120,7 @@ class ServerFirst:
         return cls(_nonce(nonce, where), _from_base64(salt, "s", where), int(iterations), text)
 
     def encode(self) -> bytes:
-        """The message as sent."""
+        """Returns the message as sent."""
         return self.text.encode()
 
 
@@ -136,12 +138,12 @@ class ClientFinal:
 
     @staticmethod
     def text_to_sign(gs2_header: str, nonce: str) -> str:
-        """All of the message that stands before the proof."""
+        """Returns all of the message that stands before the proof."""
         return f"c={_to_base64(gs2_header.encode())},r={nonce}"
 
     @classmethod
     def parse(cls, token: bytes) -> ClientFinal:
-        """Read it. Raises `AuthenticationError`."""
+        """Reads it. Raises `AuthenticationError`."""
         where = "the client's final SCRAM message"
         without_proof, comma, proof = decode_text(token, where).rpartition(",p=")
         if not comma:
@@ -158,7 +160,7 @@ class ClientFinal:
 
     @staticmethod
     def encode(without_proof: str, proof: bytes) -> bytes:
-        """The message as sent."""
+        """Returns the message as sent."""
         return f"{without_proof},p={_to_base64(proof)}".encode()
 
 
@@ -170,7 +172,7 @@ class ServerFinal:
 
     @classmethod
     def parse(cls, token: bytes) -> ServerFinal:
-        """Read it. Raises `AuthenticationError`, also for an `e=`, the server's refusal."""
+        """Reads it. Raises `AuthenticationError`, also for an `e=`, the server's refusal."""
         where = "the server's final SCRAM message"
         attributes = _attributes(decode_text(token, where), where)
         _refuse_error(attributes)
@@ -178,7 +180,7 @@ class ServerFinal:
         return cls(_from_base64(attributes[0][1], "v", where))
 
     def encode(self) -> bytes:
-        """The message as sent."""
+        """Returns the message as sent."""
         return f"v={_to_base64(self.signature)}".encode()
 
 
@@ -208,7 +210,7 @@ def _authorization_id(acting_for: str, where: str) -> str:
 
 
 def _attributes(text: str, where: str) -> _Attributes:
-    """`a=x,b=y` as pairs."""
+    """Returns `a=x,b=y` as pairs."""
     matches = [_ATTRIBUTE.fullmatch(part) for part in text.split(",")]
     pairs = [(match[1], match[2]) for match in matches if match]
     if len(pairs) != len(matches):
@@ -217,7 +219,9 @@ def _attributes(text: str, where: str) -> _Attributes:
 
 
 def _behind(attributes: _Attributes, names: tuple[str, ...], where: str) -> _Attributes:
-    """The attributes behind the ones with these names, which must come first and in order."""
+    """Returns the attributes behind the ones with these names, which must come first and in
+    order.
+    """
     if attributes[0][0] == "m":
         raise AuthenticationError(f"{where} demands an extension that is not known here, m=")
     if tuple(name for name, _ in attributes[: len(names)]) != names:
@@ -227,7 +231,7 @@ def _behind(attributes: _Attributes, names: tuple[str, ...], where: str) -> _Att
 
 
 def _refuse_error(attributes: _Attributes) -> None:
-    """Raise what the server says with `e=` (RFC 5802, 7: server-error)."""
+    """Raises what the server says with `e=` (RFC 5802, 7: server-error)."""
     name, value = attributes[0]
     if name == "e":
         raise AuthenticationError(
@@ -254,12 +258,12 @@ def _from_base64(text: str, name: str, where: str) -> bytes:
 
 
 def _escape(name: str) -> str:
-    """A saslname (RFC 5802, 5.1): the equals sign first, or it would be escaped twice."""
+    """Returns a saslname (RFC 5802, 5.1): the equals sign first, or it would be escaped twice."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def _unescape(name: str, where: str) -> str:
-    """The name in a saslname. An equals sign that begins no escape is an error."""
+    """Returns the name in a saslname. An equals sign that begins no escape is an error."""
 
     def character(match: re.Match[str]) -> str:
         if match[1] is None:

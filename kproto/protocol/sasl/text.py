@@ -63,7 +63,7 @@ def saslprep(text: str, what: str, *, stored: bool = False) -> str:
 
 
 def encode_text(text: str, what: str) -> bytes:
-    """`text` in UTF-8; `what` names it in errors.
+    """Returns `text` in UTF-8; `what` names it in errors.
 
     Raises `AuthenticationError` for a lone surrogate, which UTF-8 cannot hold.
     """
@@ -74,7 +74,7 @@ def encode_text(text: str, what: str) -> bytes:
 
 
 def decode_text(token: bytes, what: str) -> str:
-    """The text of a SASL token; `what` names it in errors.
+    """Returns the text of a SASL token; `what` names it in errors.
 
     Raises `AuthenticationError` for more than `MAX_TOKEN_BYTES` and for what is not UTF-8.
     """
@@ -88,7 +88,7 @@ def decode_text(token: bytes, what: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A peer's own text as part of a message: bounded, and on one line."""
+    """Returns a peer's own text as part of a message: bounded, and on one line."""
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return "".join(each if each.isprintable() else "?" for each in shown)
 

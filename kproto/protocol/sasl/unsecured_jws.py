@@ -31,7 +31,9 @@ def unsecured_token(
     lifetime_ms: int = LIFETIME_MS,
     claims: Mapping[str, Any] | None = None,
 ) -> str:
-    """A token for `principal`, issued at `now_ms` (since the epoch); `claims` go before ours."""
+    """Returns a token for `principal`, issued at `now_ms` (since the epoch); `claims` go before
+    ours.
+    """
     body = {"sub": principal, "iat": now_ms / 1000, "exp": (now_ms + lifetime_ms) / 1000}
     return f"{_encode({'alg': 'none'})}.{_encode({**body, **(claims or {})})}."
 
@@ -78,7 +80,7 @@ def _claims(text: str) -> dict[str, Any]:
 
 
 def _moment(claims: Mapping[str, Any], name: str) -> int | None:
-    """A claim in seconds as ms; None for one that is not there."""
+    """Returns a claim in seconds as ms; None for one that is not there."""
     value = claims.get(name)
     if value is None:
         return None
@@ -96,7 +98,7 @@ def _encode(content: Mapping[str, Any]) -> str:
 
 
 def _decode(part: str, what: str) -> dict[str, Any]:
-    """The JSON object of a part, which is base64 for URLs, mostly without padding."""
+    """Returns the JSON object of a part, which is base64 for URLs, mostly without padding."""
     bare = part.rstrip("=")
     content: Any = None
     try:
