@@ -200,7 +200,7 @@ SHOWN: Final = 200
 
 
 def parse_answer(node: dict[str, Any], operation: Operation) -> Answer:
-    """Reads an answer's object. Raises NotAnAnswer."""
+    """Reads an answer's object. Raises InvalidAnswerError."""
     said = [key for key in ("hex", "json", "refused", "failed", "unsupported") if key in node]
     if len(said) != 1:
         raise InvalidAnswerError(

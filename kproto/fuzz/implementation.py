@@ -189,7 +189,7 @@ class Implementation:
 
         Where the command ends or hangs in the middle, those that are open are asked again, each by
         itself. Raises ImplementationError when it cannot be started, or never answers, and
-        GaveUpError, which holds the answers until then, after too many starts.
+        TooManyRestartsError, which holds the answers until then, after too many starts.
         """
         found: dict[int, Answer] = {}
         try:

@@ -97,7 +97,7 @@ def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[Deviatio
     """Returns the offset behind the message at the start of `data`, and the deviations met, in
     order.
 
-    Raises Unreadable when neither kproto nor Kafka's readers would take it.
+    Raises UnreadableMessageError when neither kproto nor Kafka's readers would take it.
     """
     reader = _Reader(data)
     end = reader.struct(shape, 0)
@@ -105,7 +105,9 @@ def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[Deviatio
 
 
 def walk_message(shape: StructLayout, data: bytes) -> WalkResult:
-    """Returns all that is to be known of the message at the start of `data`. Raises Unreadable."""
+    """Returns all that is to be known of the message at the start of `data`. Raises
+    UnreadableMessageError.
+    """
     reader = _Reader(data)
     end = reader.struct(shape, 0)
     odd = tuple(dict.fromkeys(reader.odd))
