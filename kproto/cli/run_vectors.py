@@ -1,4 +1,4 @@
-"""Writes the vectors that `kproto vectors` asks for."""
+"""Writes the vectors of `kproto vectors`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes them to files, or to the output; the exit code."""
+    """Writes the vectors to files, or to the output; returns the exit code."""
     package = messages if options.package is None else import_package(options.package)
     names = None
     if options.messages is not None:
@@ -32,13 +32,13 @@ def run(options: argparse.Namespace) -> int:
             print(line)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Nobody reads on; Python would complain once more when it closes the output.
+        # The reader is gone; otherwise Python reports it again when it closes the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 def _to_files(folder: Path, lines: Iterator[tuple[str, str]]) -> None:
-    """Writes a file for each module, over those of the same name."""
+    """Writes a file for each module, and replaces files of the same name."""
     held: dict[str, list[str]] = {}
     for module, line in lines:
         held.setdefault(f"{module or 'messages'}.jsonl", []).append(line)

@@ -1,4 +1,4 @@
-"""A connection to a broker under test, with TLS and SASL where it wants them; blocking sockets."""
+"""Connects to a broker under test, with TLS and SASL if it needs them, by blocking sockets."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CLIENT_ID: Final = "kproto-fuzz"
 
 
 class InvalidFrameError(OSError):
-    """What comes is no frame: the size in front of it makes no sense."""
+    """The size of a received frame is invalid."""
 
 
 class ConnectionSecurity(NamedTuple):
-    """How to reach a broker: as `tls` and `sasl` of a client."""
+    """Holds TLS and SASL for a broker, as `tls` and `sasl` of a client."""
 
     tls: AnyTls = False
     sasl: Sasl | None = None
@@ -43,11 +43,11 @@ def connect(
     patience_s: float,
     most: int,
 ) -> socket.socket:
-    """Returns a connection on which requests are answered; each step may take `patience_s`.
+    """Returns an authenticated connection; each step may take `patience_s`.
 
-    `most` bounds an answer, in bytes. Raises OSError for a broker that is away, AuthenticationError
-    and BrokerConnectionError for one that will not have it, ConfigurationError for files that
-    cannot be used.
+    `most` bounds a response, in bytes. Raises OSError for an unreachable broker,
+    AuthenticationError and BrokerConnectionError for one that refuses, ConfigurationError for
+    unusable files.
     """
     connection = socket.create_connection(where, patience_s)
     try:
@@ -85,20 +85,18 @@ def _authenticate(
         try:
             answer = read_frame(connection, patience_s, most)
         except InvalidFrameError as error:
-            raise BrokerConnectionError(
-                f"while SASL was under way {error}", address=_text(where)
-            ) from None
+            raise BrokerConnectionError(f"during SASL {error}", address=_text(where)) from None
         if answer is None:
             raise handshake.cut_off() or BrokerConnectionError(
-                "closed while SASL was under way", address=_text(where)
+                "closed during SASL", address=_text(where)
             )
         sent = handshake.next(answer)
 
 
 def read_frame(connection: socket.socket, patience_s: float, most: int) -> bytes | None:
-    """One frame that the broker sends; None when it closes.
+    """Returns one frame from the broker; None if it closes.
 
-    Raises TimeoutError, and NoFrameError on a size that is none, or above `most`.
+    Raises TimeoutError, and InvalidFrameError for an invalid size, or one above `most`.
     """
     until = time.monotonic() + patience_s
     head = _bytes(connection, 4, until)

@@ -1,6 +1,6 @@
-"""What a run found, as plain data, as text and as one line of a replay.
+"""Formats the findings of a run as plain data and as text, and the result of a replay.
 
-Owns the words of the report; the page is `page`'s.
+`page` formats the page of HTML.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["broker_text", "replay_text", "shown", "text", "to_json", "where"]
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """Returns the result as plain data; docs/fuzzing.md tells its keys."""
+    """Returns the result as plain data; docs/fuzzing.md describes its keys."""
     tried: dict[str, dict[str, dict[str, int]]] = {}
     for message_version in sorted(result.tried):
         counts = result.tried[message_version]
@@ -70,9 +70,7 @@ def shown(answer: Answer) -> dict[str, Any]:
 
 
 def _finite(node: Any) -> Any:
-    """Returns JSON with its numbers that are none (NaN and the infinities) as text: JSON has no
-    such.
-    """
+    """Returns data with NaN and the infinities as text, because JSON does not have them."""
     match node:
         case dict():
             return {key: _finite(held) for key, held in node.items()}
@@ -83,7 +81,7 @@ def _finite(node: Any) -> Any:
     return node
 
 
-#: How much of a case or an answer the text shows.
+#: Characters of a case or an answer that the text shows.
 _SHOWN: Final = 300
 
 
@@ -173,7 +171,7 @@ def broker_text(report: dict[str, Any]) -> str:
         lines += ["", f"{finding['count']} x {finding['words']}{mark}: {finding['cause']}"]
         lines.append(f"    frames: {json.dumps(finding['example'], separators=(',', ':'))}")
         if finding["unshrunk"]:
-            lines.append(f"    not made smaller: {finding['unshrunk']}")
+            lines.append(f"    not shrunk: {finding['unshrunk']}")
     lines += ["", f"{len(report['findings'])} findings" if report["findings"] else "no findings"]
     return printable("\n".join(lines) + "\n")
 
@@ -181,13 +179,13 @@ def broker_text(report: dict[str, Any]) -> str:
 def replay_text(
     case: Case, right: Answer, given: Answer, verdicts: list[Verdict] | None, judge: str
 ) -> str:
-    """What became of one case."""
+    """Returns the text of one replayed case."""
     if given.outcome is Outcome.UNSUPPORTED:
         said = "the command does not support this"
     elif verdicts is None:
-        said = "nobody can say: kproto judges, and is itself stricter than Kafka's classes here"
+        said = "undecided: kproto is the judge, and is stricter than Kafka's classes here"
     elif not verdicts:
-        said = "as the judge has it"
+        said = "same as the judge"
     else:
         said = "; ".join(
             ", ".join(filter(None, (each.fault.value, each.trait, each.cause)))
