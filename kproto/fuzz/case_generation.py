@@ -43,7 +43,7 @@ _SEED_BYTES: Final = 2000
 def generate_cases(
     message_version: MessageVersion, seed: int, kinds: tuple[str, ...] = tuple(KINDS)
 ) -> Iterator[Case]:
-    """Cases of `message_version` without end, one of each kind in turn."""
+    """Yields cases of a message version without end, one of each kind after the other."""
     makers = [
         _MAKERS.get(kind, _mutated)(message_version, kind, f"{seed} {message_version} {kind}")
         for kind in kinds

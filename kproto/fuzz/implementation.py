@@ -287,7 +287,7 @@ class Implementation:
         said = running.said()
         reason = f"{how}: {said}" if said else how
         if in_flight.garbage:
-            reason = f"{reason}; before it printed {in_flight.garbage}"
+            reason = f"{reason}; before that it printed {in_flight.garbage}"
         return Answer(Outcome.CRASHED, reason=reason)
 
     def _started(self) -> _RunningCommand:

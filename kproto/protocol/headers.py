@@ -1,4 +1,4 @@
-"""Request and response headers: which version each message has, and putting them in front.
+"""Reads and writes request and response headers, and chooses their versions.
 
 The version of a header follows from the api key and version alone. Two exceptions are Kafka's:
 an ApiVersions response always has header v0, so that a client can read it before it knows what
@@ -39,14 +39,14 @@ PRODUCE: Final = 0
 CONTROLLED_SHUTDOWN: Final = 7
 API_VERSIONS: Final = 18
 
-#: What stands in front of the correlation id in a request header, whatever its version.
+#: The bytes before the correlation id in a request header of any version.
 API_KEY_AND_VERSION_BYTES: Final = 4
 
 _KEY_VERSION_ID = struct.Struct(">hhi")
 
 
 class ParsedHeader(NamedTuple):
-    """A request header, whatever its version; `body` is the offset at which the body begins."""
+    """Holds a request header of any version; `body` is the offset at which the body begins."""
 
     api_key: int
     api_version: int
@@ -57,12 +57,12 @@ class ParsedHeader(NamedTuple):
 
 
 def request_class(api_key: int) -> type[Request[Response]] | None:
-    """Returns Kafka's request with that api key; None when its definitions have none."""
+    """Returns Kafka's request with that api key; None if no definition has it."""
     return KAFKA_MESSAGES.request(api_key)
 
 
 def response_class(api_key: int) -> type[Response] | None:
-    """Returns Kafka's response with that api key; None when its definitions have none."""
+    """Returns Kafka's response with that api key; None if no definition has it."""
     return KAFKA_MESSAGES.response(api_key)
 
 
@@ -99,7 +99,7 @@ def request_header(
     client_id: str | None,
     tags: Iterable[RawTaggedField] = (),
 ) -> bytes:
-    """Returns a request header in one of its versions, 0 to 2; tagged fields stand in v2 alone."""
+    """Returns a request header in one of its versions, 0 to 2; only v2 has tagged fields."""
     header = RequestHeader(
         request_api_key=api_key,
         request_api_version=version,
@@ -114,8 +114,8 @@ def request_header(
 def parse_request_header(data: bytes, classes: MessageClasses = KAFKA_MESSAGES) -> ParsedHeader:
     """Reads the header of a request frame.
 
-    The header of an api key or version that no definition knows is read as v1, so that a broker
-    can still say what it was asked. Raises DecodeError.
+    The header of an unknown api key or version is read as v1, so that a broker can still report the
+    request. Raises DecodeError.
     """
     if len(data) < _KEY_VERSION_ID.size:
         raise DecodeError(f"a request of {len(data)} bytes has no header", message="RequestHeader")
@@ -137,7 +137,7 @@ def encode_response_header(cls: type[Message], version: int, correlation_id: int
 def response_header(
     header_version: int, correlation_id: int, tags: Iterable[RawTaggedField] = ()
 ) -> bytes:
-    """Returns a response header in one of its versions, 0 or 1; tagged fields stand in v1 alone."""
+    """Returns a response header in one of its versions, 0 or 1; only v1 has tagged fields."""
     header = ResponseHeader(correlation_id=correlation_id)
     if tags:
         header.unknown_tagged_fields = list(tags)

@@ -1,4 +1,4 @@
-"""A property as it was given, and what several that set the same thing come to."""
+"""Holds a configured property, and resolves several that set the same thing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ConfiguredByRow", "ConfiguredProperty", "resolve_synonyms"]
 
 
 class ConfiguredProperty(NamedTuple):
-    """The property that was given, and its value as it was read."""
+    """Holds the name of a configured property, and its parsed value."""
 
     property: str
     value: Any
@@ -20,14 +20,14 @@ class ConfiguredProperty(NamedTuple):
         return f"Given({self.property})"  # the value may be a secret
 
 
-#: What was given of one part of the table, by the names of its rows.
+#: The configured properties of one part of the table, by the names of its rows.
 ConfiguredByRow: TypeAlias = Mapping[str, ConfiguredProperty]
 
 
 def resolve_synonyms(all_given: Iterable[ConfiguredProperty | None]) -> ConfiguredProperty | None:
-    """Returns the one that counts of those that set the same thing; None where none is given.
+    """Returns the first of several properties that set the same thing; None if none is configured.
 
-    Raises ConfigurationError, which names two of them and no value, where they differ.
+    Raises ConfigurationError if they differ; it names two of them and no value.
     """
     first: ConfiguredProperty | None = None
     for each in all_given:

@@ -1,6 +1,6 @@
-"""What `sasl.*` properties come to: an object for `sasl`. Plain data in and out; asks nobody.
+"""Converts `sasl.*` properties to an object for `sasl`. Plain data in and out; no I/O.
 
-Java's clients say who they are in `sasl.jaas.config`, librdkafka in properties of their own.
+Java's clients have their credentials in `sasl.jaas.config`, librdkafka in properties of its own.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _NAMES: Final = (*_PASSWORDS, _BEARER)
 _KAFKA: Final = "org.apache.kafka.common.security."
 _KERBEROS: Final = "Krb5LoginModule"
 
-#: Which mechanisms a login module is for. A package that shades Kafka has its own name in front.
+#: The mechanisms of each login module. A package that shades Kafka has its own name in front.
 _MODULES: Final = {
     f"{_KAFKA}plain.PlainLoginModule": ("PLAIN",),
     f"{_KAFKA}scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     f"{_KAFKA}oauthbearer.OAuthBearerLoginModule": (_BEARER,),
 }
 
-#: Classes that get a token, and by which options they are told how.
+#: Classes that get a token, and their options.
 _GRANT: Final = {
     "url": "sasl.oauthbearer.token.endpoint.url",  # it is no option there, but a property
     "id": "clientId",
@@ -64,16 +64,16 @@ _HANDLERS: Final = {
 _RETRIEVERS: Final = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 _EXTENSION: Final = "extension_"
 
-#: What may be told of a value that is no secret: a mechanism (RFC 4422, 3.1), a class of Java.
+#: Values that an error may quote: a mechanism (RFC 4422, 3.1), a class of Java.
 _MECHANISM: Final = re.compile(r"[A-Z0-9_-]{1,20}")
 _CLASS: Final = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)+")
 
 
 def sasl_from_properties(given: ConfiguredByRow) -> Sasl:
-    """Returns the mechanism that the rows of the part `sasl` describe, with what it needs to know.
+    """Returns the mechanism of the rows of the part `sasl`, with its credentials.
 
-    Raises ConfigurationError for a mechanism that is not there, for what is missing and for what
-    contradicts; no message has a secret.
+    Raises ConfigurationError for an unknown mechanism, a missing property and a contradiction; no
+    message has a secret.
     """
     mechanism = _mechanism(given)
     module = _module(given, mechanism)
@@ -104,13 +104,13 @@ def _mechanism(given: ConfiguredByRow) -> str:
         raise _no_kerberos(named.property)
     is_ = f"is {mechanism!r}" if _MECHANISM.fullmatch(mechanism) else "is no mechanism"
     raise ConfigurationError(
-        f"{named.property} {is_}; kproto has {', '.join(_NAMES)}. For another one hand over an "
-        "object: from_properties(…, sasl=…); see kproto.security.Sasl"
+        f"{named.property} {is_}; kproto has {', '.join(_NAMES)}. For another one pass an object: "
+        "from_properties(…, sasl=…); see kproto.security.Sasl"
     )
 
 
 def _module(given: ConfiguredByRow, mechanism: str) -> LoginModule | None:
-    """What `sasl.jaas.config` says, if it is there; it must be for the mechanism."""
+    """Returns the login module of `sasl.jaas.config`, if set; it must be for the mechanism."""
     jaas = given.get("jaas")
     if jaas is None:
         return None
@@ -135,7 +135,7 @@ def _module(given: ConfiguredByRow, mechanism: str) -> LoginModule | None:
 def _no_kerberos(name: str) -> ConfigurationError:
     return ConfigurationError(
         f"{name} asks for GSSAPI (Kerberos), which kproto does not have: use SCRAM, OAUTHBEARER or "
-        "a client certificate, for which brokers can have a listener beside"
+        "a client certificate, for which brokers can have another listener"
     )
 
 
@@ -175,7 +175,7 @@ def _bearer(given: ConfiguredByRow, options: Mapping[str, str]) -> Sasl:
     if url is None:
         raise ConfigurationError(
             "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, with a client's id and secret; "
-            "or hand over what gets a token: from_properties(…, sasl=kproto.OAuthBearer(function))"
+            "or pass a function for tokens: from_properties(…, sasl=kproto.OAuthBearer(function))"
         )
     if str(url.value).lower().startswith("file:"):
         return OAuthBearer(TokenFile.of_url(url.property, str(url.value)), extensions)
@@ -199,7 +199,7 @@ def _client_credentials(
                 f"OAUTHBEARER needs {name}, or the option {words[word]} of sasl.jaas.config"
             )
         if there is not None and not there.value:
-            raise ConfigurationError(f"{there.property} is empty; set it, or leave it out")
+            raise ConfigurationError(f"{there.property} is empty; set it, or omit it")
         if there is not None:
             found[row] = there.value
     if extensions:
@@ -216,9 +216,7 @@ def _client_credentials(
 
 
 def _handler(given: ConfiguredByRow) -> tuple[Mapping[str, str], bool]:
-    """Returns the options by which the class that gets tokens is told how, and whether it makes
-    them.
-    """
+    """Returns the options of the class that gets tokens, and whether it makes them itself."""
     grant = given.get("grant")
     if grant is not None and grant.value != "client_credentials":
         raise ConfigurationError(f"{grant.property} must be client_credentials, the only one here")
@@ -237,8 +235,8 @@ def _handler(given: ConfiguredByRow) -> tuple[Mapping[str, str], bool]:
 def _no_class(given: ConfiguredProperty) -> ConfigurationError:
     told = f" is {given.value}," if _CLASS.fullmatch(given.value) else " is"
     return ConfigurationError(
-        f"{given.property}{told} a class of Java that kproto does not know: hand over what gets a "
-        "token, from_properties(…, sasl=kproto.OAuthBearer(function))"
+        f"{given.property}{told} a class of Java that kproto does not know: pass a function that "
+        "gets a token, from_properties(…, sasl=kproto.OAuthBearer(function))"
     )
 
 
@@ -249,7 +247,9 @@ def _option(options: Mapping[str, str], name: str) -> ConfiguredProperty | None:
 
 
 def _extensions(given: ConfiguredByRow, options: Mapping[str, str]) -> dict[str, str]:
-    """SASL extensions (KIP-342): options `extension_NAME`, or librdkafka's `key=value,…`."""
+    """Returns SASL extensions (KIP-342): options `extension_NAME`, or librdkafka's
+    `key=value,…`.
+    """
     found = {
         key.removeprefix(_EXTENSION): value
         for key, value in options.items()
