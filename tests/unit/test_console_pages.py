@@ -1,6 +1,6 @@
-"""The commands on pages of the documentation print what stands below them.
+"""The commands on pages of the documentation print the text below them.
 
-`python -m tests.unit.test_console_pages` writes the pages anew.
+`python -m tests.unit.test_console_pages` writes the pages again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ COMMANDS = [
 
 
 def printed(line: str) -> str:
-    """What a command prints, its error behind it; with `| grep TEXT` the lines that have that."""
+    """Returns the output of a command, then its error; with `| grep TEXT` the lines with the
+    text.
+    """
     command, piped, wanted = line.partition(" | grep ")
     words = shlex.split(command)
     assert words[0] == "kproto"

@@ -45,7 +45,7 @@ class Running:
         return self.first_line.split()[-1]
 
     def end(self, number: signal.Signals) -> tuple[int, str, str]:
-        """Send a signal; the exit code, and what else was written, but for slow steps."""
+        """Send a signal; the exit code, and what else was written, except slow steps."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=TIMEOUT_S)
         return self.process.returncode, out, "\n".join(complaints(err))
@@ -154,7 +154,7 @@ def test_it_asks_for_rights() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_said(
+def test_contradicting_options_are_reported(
     arguments: list[str], code: int, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
@@ -166,7 +166,7 @@ def test_what_does_not_fit_is_said(
     assert "the secret" not in error
 
 
-async def test_what_it_may_store() -> None:
+async def test_max_stored_bytes_limits_the_broker() -> None:
     assert BrokerSettings().max_stored_bytes == _MAX_STORED_BYTES
     with running("--topic", "a", "--max-stored-bytes", "5000") as broker:
         large = produce_request(topic="a", records=batch_bytes(value=bytes(5000)))

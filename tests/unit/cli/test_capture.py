@@ -109,7 +109,7 @@ def test_from_standard_input_into_a_closed_pipe(file: str) -> None:
     assert "ApiVersions" in done.stdout
 
 
-def test_what_was_left_out_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_skipped_packets_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "file"
     http = connection([(b"GET / HTTP/1.1\r\n\r\n", b"")], broker=("10.0.0.9", 80))
     path.write_bytes(file_of([*connection(frames()), *http])[:-5])
@@ -209,7 +209,7 @@ def test_an_output_of_few_letters(tmp_path: Path) -> None:
         (b'{"kproto_recording": 1}\n', ["--api", "Fech"], "Fetch is one"),
     ],
 )
-def test_what_is_wrong_is_one_line(
+def test_errors_are_one_line(
     content: bytes,
     arguments: list[str],
     reason: str,

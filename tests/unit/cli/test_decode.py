@@ -104,7 +104,7 @@ def test_at_most_so_many_nodes(capsys: pytest.CaptureFixture[str]) -> None:
         (["--max-input-bytes", "3", "--file", __file__], "has more than 3 bytes"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
+def test_errors_are_one_line(
     arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["decode", *arguments]) == 1

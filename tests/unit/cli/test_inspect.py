@@ -99,7 +99,9 @@ def test_a_part_that_names_one_message_is_that_message(capsys: pytest.CaptureFix
     assert out.startswith("FetchSnapshotRequest")
 
 
-def test_what_a_version_is_to_the_releases(capsys: pytest.CaptureFixture[str]) -> None:
+def test_layout_names_the_releases_that_added_and_removed_a_version(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     gone = printed(capsys, "inspect", "FetchRequest", "--version", "3").splitlines()
     assert gone[2] == "brought by Kafka 0.10.1.0, dropped by 4.0.0"
     told = json.loads(printed(capsys, "inspect", "FetchRequest", "--version", "3", "--json"))
@@ -108,7 +110,7 @@ def test_what_a_version_is_to_the_releases(capsys: pytest.CaptureFixture[str]) -
     assert unstable[2] == "final in no release"
 
 
-def test_what_stands_in_front_is_told_of_requests_and_responses_alone(
+def test_header_is_mentioned_for_requests_and_responses_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert "8 bytes, behind the header\n" in printed(capsys, "inspect", "HeartbeatRequest")

@@ -45,7 +45,7 @@ def test_a_file_and_single_properties(tmp_path: Path) -> None:
         (["--properties", "/no/such/file"], "cannot read the properties of '/no/such/file'"),
     ],
 )
-def test_what_is_wrong_is_told_without_its_value(arguments: list[str], said: str) -> None:
+def test_errors_do_not_quote_values(arguments: list[str], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said) as caught:
         given(*arguments)
     assert "hunter" not in str(caught.value)

@@ -127,7 +127,7 @@ def test_lines_that_do_not_fit_are_counted_where_they_are_missing() -> None:
 def test_a_log_that_nobody_reads_ends_all_the_same() -> None:
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb"), os.fdopen(writer, "wb", buffering=0) as written:
-        lost: list[OSError] = []  # it is told when the pipe is closed below
+        lost: list[OSError] = []  # `on_lost` is called when the pipe closes below
         log = Log(written.fileno(), str, lost.append, close_timeout_s=0.05)
         for _ in range(200):
             log.put("x" * 1000)
@@ -135,7 +135,7 @@ def test_a_log_that_nobody_reads_ends_all_the_same() -> None:
 
 
 def told_address(log: Path) -> str:
-    """Where a proxy listens, which its log begins with as soon as it does."""
+    """Returns the address of a proxy, from the first line of its log."""
     end = time.monotonic() + TIMEOUT_S
     while not (lines := log.read_text().splitlines(keepends=True)) or not lines[0].endswith("\n"):
         assert time.monotonic() < end, "the proxy does not say where it listens"
@@ -154,7 +154,7 @@ def told_address(log: Path) -> str:
         (["x:1", "y:1", "--first-broker-port", "70000"], "first_broker_port is 70000"),
     ],
 )
-def test_what_is_wrong_is_one_line(
+def test_errors_are_one_line(
     arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["proxy", *arguments]) == 1

@@ -1,4 +1,4 @@
-"""The page is one file that asks nobody for anything."""
+"""The page is one file that needs no other file and no server."""
 
 from __future__ import annotations
 

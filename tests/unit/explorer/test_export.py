@@ -1,4 +1,4 @@
-"""What the scripts of the page are given is what the definitions say."""
+"""The exported data for the scripts of the page equals the definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page is told what `kproto.schema` knows, in the shapes that it takes."""
+"""The page gets the facts of `kproto.schema`, in the shapes that it accepts."""
 
 from __future__ import annotations
 

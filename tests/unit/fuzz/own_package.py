@@ -1,4 +1,4 @@
-"""A generated package of messages of one's own, and what is wrong with a command that speaks it."""
+"""A generated package of other messages, and a command that implements it with a fault."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def test_a_crash_is_made_small_where_the_broker_is_started_again(
     assert struct.unpack_from(">h", frame.data, 4)[0] > 99
 
 
-def test_what_takes_the_broker_away_while_another_is_made_small_is_found() -> None:
+def test_crash_during_shrinking_is_a_finding_of_its_own() -> None:
     class Fragile(Bad):
         """It closes on Metadata; on the second of them it ends."""
 
@@ -263,14 +263,14 @@ def test_frames_are_the_same_for_a_seed() -> None:
         (["nowhere"], "must be HOST:PORT"),
         (["127.0.0.1:x"], "must be HOST:PORT"),
         (["192.0.2.1:9092"], "is not on this machine"),
-        (["192.0.2.1:9092", "--not-loopback"], "go together"),
+        (["192.0.2.1:9092", "--not-loopback"], "vice versa"),
         (["127.0.0.1:1"], "does not answer ApiVersions"),
         (["a..b:9092"], "a..b:9092: cannot be found"),
         (["a..b:9092", "--not-loopback", "--it-may-break"], "does not answer ApiVersions"),
         (["127.0.0.1:1", "--rate", "0"], "rate is 0"),
         (["127.0.0.1:1", "--kinds", "x"], "--kinds is 'x'"),
-        (["127.0.0.1:1", "--messages", "Metadata"], "--messages goes with --command"),
-        (["127.0.0.1:1", "--versions", "1"], "--versions goes with --command"),
+        (["127.0.0.1:1", "--messages", "Metadata"], "--messages needs --command"),
+        (["127.0.0.1:1", "--versions", "1"], "--versions needs --command"),
         (["127.0.0.1:1", "--replay", "{}"], "frames to replay"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -288,10 +288,10 @@ def test_the_command_reports(capsys: pytest.CaptureFixture[str]) -> None:
     with bad("malformed") as broker:
         few = ["--cases", "5", "--kinds", "sound"]
         assert main(["fuzz", "--broker", broker.address, *few]) == 1
-    assert "what is no answer" in capsys.readouterr().out
+    assert "invalid response" in capsys.readouterr().out
 
 
-def test_where_it_may_be_sent() -> None:
+def test_other_machines_need_permission() -> None:
     with pytest.raises(ConfigurationError, match="--it-may-break"):
         fuzz_broker("192.0.2.1:9092")
     settings = BrokerFuzzSettings(alive_s=0.2)

@@ -61,7 +61,7 @@ def test_a_case_comes_back_from_its_json() -> None:
         ({"operation": "encode", "message": "FetchRequest", "version": 13}, "needs the key json"),
     ],
 )
-def test_what_is_no_case(node: object, said: str) -> None:
+def test_invalid_case_is_refused(node: object, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         Case.from_json(node)
 

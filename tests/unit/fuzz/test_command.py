@@ -72,7 +72,7 @@ def test_json_on_the_output(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("fault", ["odd letters", "no numbers"])
-def test_whatever_a_command_says_can_be_reported(
+def test_any_answer_of_a_command_can_be_reported(
     fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report, page = tmp_path / "report.json", tmp_path / "page.html"
@@ -148,10 +148,10 @@ def test_messages_by_the_name_of_their_api(called: str, capsys: pytest.CaptureFi
         (["--command", OURS, "--replay", "/no/such/file"], "cannot read"),
         (["--command", OURS, "--replay", '{"findings":[]}'], "this is a whole report"),
         (["--command", OURS, "--replay", "[]"], "a case is a JSON object"),
-        (["--command", OURS, "--replay", "{}", "--cases", "5"], "--cases does not go with --re"),
-        (["--command", OURS, "--rate", "5"], "--rate goes with --broker"),
-        (["--command", OURS, "--it-may-break"], "--it-may-break goes with --broker"),
-        (["--broker", "127.0.0.1:1"], "--judge goes with --command"),
+        (["--command", OURS, "--replay", "{}", "--cases", "5"], "--cases cannot be used with --re"),
+        (["--command", OURS, "--rate", "5"], "--rate needs --broker"),
+        (["--command", OURS, "--it-may-break"], "--it-may-break needs --broker"),
+        (["--broker", "127.0.0.1:1"], "--judge needs --command"),
         (["--command", OURS, *FEW, "--json", "/no/such/folder/x"], "cannot write"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

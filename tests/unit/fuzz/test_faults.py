@@ -27,7 +27,7 @@ WRONG = Path(__file__).with_name("wrong_implementation.py")
 FORMS = tuple(MessageVersion("MetadataRequest", version) for version in (1, 9, 12))
 #: With the time of a judge: what answers at once is waited for only where the machine pauses.
 QUICK = FuzzSettings(at_once=16, max_garbage=10, shrink_attempts=300, shrink_waits=3).of_a_judge()
-#: One that answers late does so after half a second; one that hangs never does.
+#: A late command answers after half a second; a hung command never answers.
 OF_LATE = replace(QUICK, answer_timeout_s=0.3, late_s=60)
 OF_HUNG = replace(QUICK, answer_timeout_s=1.5, late_s=0.1)
 
@@ -86,7 +86,7 @@ def test_answers_out_of_order() -> None:
     [pytest.param("hung", OF_HUNG, marks=pytest.mark.exhaustive), ("late", OF_LATE)],
     ids=["hung", "late"],
 )
-def test_what_does_not_answer_in_time(fault: str, settings: FuzzSettings) -> None:
+def test_missing_answer_is_a_hang(fault: str, settings: FuzzSettings) -> None:
     result = fuzzed(fault, 20, shrink=False, settings=settings)
     assert {finding.verdict.fault.name.lower() for finding in result.findings} == {fault}
     assert result.cases == 20
@@ -134,7 +134,7 @@ def test_an_example_can_be_replayed() -> None:
     assert given == finding.given
 
 
-def test_what_kproto_refuses_is_shrunk_though_its_texts_have_lengths() -> None:
+def test_refused_bytes_with_string_lengths_are_shrunk() -> None:
     """The fault is a count of tagged fields below zero, behind a text that says how long it is."""
     message_version = MessageVersion("FindCoordinatorRequest", 3)
     content = b"\xfb\x01" + b"text " * 50 + b"\x00" + b"\xff\xff\xff\xff\x0f"
@@ -165,7 +165,7 @@ def test_restarts_are_bounded() -> None:
 
 
 @pytest.mark.parametrize(("fault", "found"), [("ends", "crashed"), ("one id", "garbage")])
-def test_what_was_found_before_the_command_was_given_up_is_kept(fault: str, found: str) -> None:
+def test_findings_before_the_last_restart_are_kept(fault: str, found: str) -> None:
     settings = FuzzSettings(max_restarts=2, at_once=4, max_garbage=10)
     result = fuzzed(fault, 300, shrink=False, settings=settings)
     assert result.gave_up

@@ -1,4 +1,4 @@
-"""`kproto fuzz --package`: a command that speaks messages of one's own, judged by their codec."""
+"""`kproto fuzz --package`: a command that implements other messages, judged by their codec."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_wrong_command_is_found_made_small_and_replayed(capsys: Captured) -> N
             ["--command", RIGHT, "--replay", '{"operation":"decode","message":"FetchRequest"}'],
             "do not have",
         ),
-        (["--broker", "127.0.0.1:1"], "--package goes with --command"),
+        (["--broker", "127.0.0.1:1"], "--package needs --command"),
         (["--command", RIGHT, "--package", "no_such_package"], "cannot import"),
         (["--command", RIGHT, "--package", "json"], "is no package of messages"),
     ],

@@ -1,4 +1,4 @@
-"""`kproto vectors`: the lines of tests/vectors, and those of a package of one's own."""
+"""`kproto vectors`: the lines of tests/vectors, and those of another package."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_release_that_brought_a_version_is_named(capsys: Captured) -> None:
     assert told["OffsetCommitValue", 4] == {}
 
 
-def test_what_brought_a_version_agrees_with_the_golden_files() -> None:
+def test_introducing_release_agrees_with_the_golden_files() -> None:
     """Golden vectors say whether 3.9.2 and 4.4.0 have a version; they were made otherwise."""
     looked = 0
     for line in (GOLDEN / "clients.jsonl").read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""An implementation that is right but for one fault, which the first argument names."""
+"""An implementation that is right except for one fault, which the first argument names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both sides of a connection: each understands the other, and what is out of step is told."""
+"""Both sides of a connection: each reads the other, and responses out of order are refused."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_no_transactions_no_answer() -> None:
     assert expects_response(one, 4)
 
 
-def test_what_cannot_be_written_is_not_expected() -> None:
+def test_request_that_cannot_be_encoded_is_not_pending() -> None:
     client = ClientConnection()
     with pytest.raises(EncodeError):
         client.send(MetadataRequest(topics=None), 0)
@@ -140,7 +140,7 @@ def asked_api_versions(version: int = 5) -> ClientConnection:
     return client
 
 
-# What Apache Kafka 3.9.2 sent in answer to an ApiVersions v5.
+# The response of Apache Kafka 3.9.2 to an ApiVersions v5.
 REFUSAL = bytes.fromhex("00000000002300000001001200000004")
 
 
@@ -270,7 +270,9 @@ def test_bytes_behind_a_response_are_kept() -> None:
 
 
 def test_a_response_that_nobody_asked_for() -> None:
-    with pytest.raises(ProtocolError, match="a response of 6 bytes came that no request waits for"):
+    with pytest.raises(
+        ProtocolError, match="a response of 6 bytes arrived without a pending request"
+    ):
         ClientConnection().receive(b"\x00\x00\x00\x00\x00\x00")
 
 

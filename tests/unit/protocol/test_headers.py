@@ -1,4 +1,4 @@
-"""Headers: which version stands before which message, and their bytes."""
+"""Headers: their version for each message, and their bytes."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_controlled_shutdown_v0_has_no_client_id() -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), [(3, 14), (18, 6), (18, -1), (999, 0), (-1, 3)])
-def test_what_no_definition_knows_is_still_named(key: int, version: int) -> None:
+def test_header_of_an_unknown_api_key_is_read(key: int, version: int) -> None:
     """KIP-511: a broker answers an ApiVersions of the future with the versions it has."""
     data = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True)
     parsed = headers.parse_request_header(data + b"\x00\x00\x00\x09\x00\x03new\x00body")

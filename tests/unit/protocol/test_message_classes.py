@@ -210,7 +210,7 @@ async def test_an_own_request_without_its_response_is_told(tmp_path: Path) -> No
 
 
 def test_a_response_without_its_request_is_told(tmp_path: Path) -> None:
-    """What is only called like one is none."""
+    """Data with the name of a request is no request."""
     data = definition("data", 0, "TalkRequest")
     del data["apiKey"]
     half = made(tmp_path, "half", data, definition("response", 1002, "TalkResponse"))
@@ -224,7 +224,9 @@ def test_a_response_without_its_request_is_told(tmp_path: Path) -> None:
 
 
 def test_kafkas_messages_generated_anew_are_taken_for_what_they_are(tmp_path: Path) -> None:
-    """A package of one release, say: its own classes come back, and acks=0 is not waited for."""
+    """A package of one release, for example: its classes are returned, and acks=0 is not
+    awaited.
+    """
     produce = definition("request", 0, "ProduceRequest")
     produce["fields"] = [{"name": "Acks", "type": "int16", "versions": "0+"}]
     fetch = definition("request", 1, "FetchRequest", "4")

@@ -1,4 +1,4 @@
-"""Which version two sides speak."""
+"""The version that two sides negotiate."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_highest_that_both_speak(lowest: int, highest: int, chosen: int) -> 
     width=st.integers(0, 30),
     at_most=st.none() | st.integers(0, 30),
 )
-def test_what_is_chosen_suits_everybody(lowest: int, width: int, at_most: int | None) -> None:
+def test_chosen_version_is_in_both_ranges(lowest: int, width: int, at_most: int | None) -> None:
     theirs = range(lowest, lowest + width + 1)
     ours = FetchRequest.VALID_VERSIONS
     common = [version for version in ours if version in theirs]

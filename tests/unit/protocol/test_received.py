@@ -1,4 +1,4 @@
-"""What came is written back as it came; one request or response is read by itself."""
+"""A received request or response is read by itself, and written back unchanged."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_the_header_without_a_client_id() -> None:
     assert read_request(later.to_frame()[4:]).version == 1
 
 
-def test_what_takes_more_bytes_than_it_needs_is_written_back_so() -> None:
+def test_body_with_longer_encodings_is_written_back_unchanged() -> None:
     """A compact length of 2 in two bytes, and a true that is 7."""
     body = bytes.fromhex("8200" + "00" * 16 + "0261" + "00" + "07" + "00" + "00")
     header = request_header(2, 3, 12, 1, None)
@@ -148,7 +148,7 @@ def test_what_takes_more_bytes_than_it_needs_is_written_back_so() -> None:
 LONG_TAGS = bytes.fromhex("810007810061")
 
 
-def test_a_header_that_takes_more_bytes_than_it_needs_is_written_back_so() -> None:
+def test_request_header_with_longer_encodings_is_written_back_unchanged() -> None:
     client = request_header(1, 3, 12, 5, "me")
     body = MetadataRequest(topics=None).encode(12)
     received = read_request(client + LONG_TAGS + body)
@@ -166,7 +166,7 @@ def test_a_header_that_takes_more_bytes_than_it_needs_is_written_back_so() -> No
         assert {name: getattr(again, name) for name in change} == change
 
 
-def test_a_response_header_that_takes_more_bytes_than_it_needs_is_written_back_so() -> None:
+def test_response_header_with_longer_encodings_is_written_back_unchanged() -> None:
     body = MetadataResponse().encode(12)
     for tags, held in ((b"\x80\x00", ()), (LONG_TAGS, (RawTaggedField(7, b"a"),))):
         content = b"\x00\x00\x00\x4d" + tags + body
@@ -249,7 +249,7 @@ def test_a_changed_message_is_written_in_its_place() -> None:
     other = answer._replace(message=FindCoordinatorResponse(coordinators=[]))
     with pytest.raises(EncodeError):
         other.to_frame()
-    alike = answer._replace(message=ProduceResponse())  # which cannot be read from these bytes
+    alike = answer._replace(message=ProduceResponse())  # these bytes cannot be read as it
     assert alike.to_frame()[4:].endswith(ProduceResponse().encode(12) + b"behind")
 
 

@@ -1,4 +1,4 @@
-"""What the log says of what passed, and what it leaves out."""
+"""The lines of the log, as text and JSON, and the filter of events."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_request_and_its_answer() -> None:
     assert event_as_text(events()[7], 1).endswith(" OFFSET_OUT_OF_RANGE×2")
 
 
-def test_what_cannot_be_read_is_told() -> None:
+def test_unreadable_frame_is_logged_with_its_error() -> None:
     talk = Conversation()
     (broken,) = talk.feed(Side.CLIENT, 0, frame(b"\0\3\0\x0c\0\0\0\1"))
     assert "Metadata v12 id=1 8 bytes: cannot be read; RequestHeader" in event_as_text(broken, 1)
@@ -113,7 +113,7 @@ def test_a_token_that_is_not_answered_is_no_api_either() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:0", "a:65536", "a:b", "a:1²", "[]:1"])
-def test_what_is_no_address(text: str) -> None:
+def test_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="no address"):
         parse_address(text)
 

@@ -28,7 +28,7 @@ NOWHERE = "192.0.2.1"  # no machine has it
 
 
 class Told:
-    """What a proxy told."""
+    """Collects the events and notices of a proxy."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -74,7 +74,7 @@ async def send_and_read(bootstrap: str) -> None:
 
 
 async def test_a_client_through_the_rewriting_proxy_and_its_recording() -> None:
-    """The broker advertises an address that nobody has: who is not told another cannot go on."""
+    """The broker advertises an unreachable address: clients need the rewritten one."""
     told, file = Told(), io.BytesIO()
     async with Broker(BrokerSettings(advertised_host=NOWHERE)) as broker:
         broker.create_topic("seen", partitions=1)
@@ -95,7 +95,9 @@ async def test_a_client_through_the_rewriting_proxy_and_its_recording() -> None:
     for api in ("ApiVersions", "Metadata", "Produce", "Fetch"):
         assert seen[Side.CLIENT, api] >= seen[Side.BROKER, api] > 0
     assert {event.kind for event in told.events} <= {Kind.MESSAGE, Kind.UNANSWERED}
-    assert any(f"broker 1 at {NOWHERE}:{port} is advertised as 127.0.0.1:" in n for n in told.notices)
+    assert any(
+        f"broker 1 at {NOWHERE}:{port} is advertised as 127.0.0.1:" in n for n in told.notices
+    )
     file.seek(0)
     entries = list(read_recording(file))
     passed = b"".join(event.data for event in told.events)
@@ -168,7 +170,7 @@ async def test_any_bytes_pass_as_they_are_and_ends_one_side_at_a_time(
     async with target(echo) as address, told.proxy(address, settings) as proxy:
         reader, writer = await asyncio.open_connection(*parse_address(proxy.listens_at))
         writer.write(sent)
-        writer.write_eof()  # the other half stays open: the echo comes back
+        writer.write_eof()  # the other half stays open for the echo
         async with asyncio.timeout(20):
             assert await reader.read() == sent
         writer.close()
@@ -214,7 +216,7 @@ async def test_one_who_does_not_take_what_comes_holds_the_other_back() -> None:
         async with asyncio.timeout(20):
             await held.wait()
         writer.close()
-    assert sent < 100_000_000  # what the kernel holds, and not all there is
+    assert sent < 100_000_000  # the buffers of the kernel, and not all bytes
 
 
 async def test_one_that_is_silent_behind_the_end_of_the_other_is_given_up() -> None:
@@ -298,7 +300,7 @@ async def test_brokers_keep_their_ports_when_they_move_and_are_met_where_they_ar
                 assert set(ports) == {1, 2}
                 assert begin < ports[1] < ports[2]
                 cluster.brokers[0] = (1, *parse_address(other))
-                cluster.brokers.append((3, "192.0.2.9", 9))  # one more than has room
+                cluster.brokers.append((3, "192.0.2.9", 9))  # one more than max_brokers
                 assert await ask(*opened) == ports | {3: 9}
                 reader, writer = await asyncio.open_connection("127.0.0.1", ports[1])
                 writer.write(frame(b"hello"))
@@ -335,7 +337,7 @@ async def test_a_taken_address_and_wrong_ones() -> None:
 
 
 @pytest.mark.parametrize("turns", range(8))
-async def test_what_is_not_answered_is_told_whenever_the_proxy_ends(turns: int) -> None:
+async def test_unanswered_requests_are_reported_when_the_proxy_ends(turns: int) -> None:
     """Also when it ends in the very turn in which the connection does."""
 
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

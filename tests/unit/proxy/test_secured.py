@@ -1,4 +1,4 @@
-"""The proxy before brokers with TLS and SASL: clients speak in the clear, and say nothing."""
+"""The proxy for brokers with TLS and SASL: clients use plaintext, and do not authenticate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def raises() -> str:
 
 
 class Raising:
-    """A mechanism of one's own, with a mistake."""
+    """A user's mechanism with a mistake."""
 
     mechanism = "MINE"
     readable = False

@@ -67,7 +67,7 @@ def test_versions(ranges: dict[int, ApiRange], handshake: int, authenticate: int
     "ranges", [{}, {17: ApiRange(5, 6)}, {17: ApiRange(0, 1), 36: ApiRange(8, 9)}]
 )
 def test_a_listener_without_sasl(ranges: dict[int, ApiRange]) -> None:
-    with pytest.raises(AuthenticationError, match="b1:9092: this listener takes no SASL"):
+    with pytest.raises(AuthenticationError, match="b1:9092: this listener has no SASL"):
         plain(ranges).begin()
 
 
@@ -78,7 +78,7 @@ HANDSHAKES: list[tuple[Any, type[KprotoError], str]] = [
         AuthenticationError,
         "PLAIN is not enabled at this listener; these are: A, B?",
     ),
-    (SaslHandshakeResponse(error_code=34), AuthenticationError, "takes no SASL"),
+    (SaslHandshakeResponse(error_code=34), AuthenticationError, "has no SASL"),
     (SaslHandshakeResponse(error_code=999), AuthenticationError, "with error code 999"),
     (SaslHandshakeResponse(error_code=7), BrokerConnectionError, "REQUEST_TIMED_OUT (7)"),
 ]
@@ -142,7 +142,7 @@ def test_a_token_that_is_refused_is_acknowledged_first() -> None:
 
 
 @given(st.binary(max_size=60), st.sampled_from(["PLAIN", "OAUTHBEARER", "SCRAM"]))
-def test_whatever_a_broker_says_is_taken_or_an_authentication_error(
+def test_any_broker_answer_is_accepted_or_an_authentication_error(
     said: bytes, mechanism: str
 ) -> None:
     from kproto.protocol.sasl import ScramSha256Client
@@ -170,7 +170,7 @@ def test_a_session_that_is_too_short_to_be_renewed_ends_its_connection_alone() -
             asking.next(SaslHandshakeResponse(error_code=34))
         told[again] = caught.value
     assert isinstance(told[False], AuthenticationError)
-    assert "takes no SASL" in str(told[False])
+    assert "has no SASL" in str(told[False])
     assert isinstance(told[True], BrokerConnectionError)
     assert "too short" in str(told[True])
 

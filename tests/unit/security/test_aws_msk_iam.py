@@ -1,4 +1,4 @@
-"""The example of a mechanism of one's own: AWS's own example, and a broker that takes it."""
+"""The example of a user's own mechanism: AWS's own example, and a broker that accepts it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_signature_of_aws_own_example() -> None:
 
 
 class Server:
-    """Takes whom it likes, and says so as Amazon's brokers do."""
+    """Accepts or refuses a token, with the answers of Amazon's brokers."""
 
     mechanism = "AWS_MSK_IAM"
     username: str | None = None

@@ -1,4 +1,4 @@
-"""What is told of what can be seen: errors of TLS, first bytes, and a broker that closes."""
+"""Diagnoses from symptoms: errors of TLS, first bytes, and a broker that closes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_alerts(reason: str, shows: bool | None, told: str) -> None:
         assert re.search(told, str(found))
 
 
-def test_what_is_not_known_is_said_as_it_is() -> None:
+def test_unknown_tls_error_is_quoted() -> None:
     error = alert("SOMETHING_NEW")
     assert tls_fault(error, "b1:9093", "b1", shows_certificate=None) is None
     found = handshake_fault(error, "b1:9093", "b1", shows_certificate=None)

@@ -114,7 +114,7 @@ def test_a_listener_before_kafka_1_closes_on_a_wrong_token() -> None:
     assert isinstance(one.cut_off(), AuthenticationError)
 
 
-def test_what_is_no_answer_is_told() -> None:
+def test_invalid_answer_is_reported() -> None:
     one = opening()
     one.begin()
     with pytest.raises(ProtocolError, match="has the correlation id 7, and 1 was asked for"):

@@ -1,4 +1,4 @@
-"""What `sasl.jaas.config` may look like, and what its errors say."""
+"""Forms of `sasl.jaas.config`, and their errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_login_module_is_read(text: str, options: dict[str, str]) -> None:
         (f"{PLAIN} required; {PLAIN} required;", "more than one login module"),
     ],
 )
-def test_what_is_wrong_is_told_and_never_quoted(text: str, said: str) -> None:
+def test_errors_never_quote_the_text(text: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said) as caught:
         parse_jaas(text)
     assert str(caught.value).startswith("sasl.jaas.config ")

@@ -1,4 +1,4 @@
-"""Files of properties as managed services hand them out, pasted as they are; names are changed."""
+"""Files of properties as managed services provide them, unchanged except for names."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def read(tmp_path: Path, text: str) -> ClientProperties:
 
 
 def vars_of(grant: ClientCredentials) -> dict[str, Any]:
-    """What a grant was told, with the secret: the headers hold it."""
+    """Returns the arguments of a grant, with the secret: the headers hold it."""
     return {name: vars(grant)[name] for name in ("token_url", "extensions", "_headers", "_body")}
 
 
@@ -155,7 +155,7 @@ def test_plain_over_tls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
             "kproto.security",
             logging.WARNING,
             (
-                f"{tmp_path}/client.properties: no use here for client.dns.lookup,"
+                f"{tmp_path}/client.properties: no effect here: client.dns.lookup,"
                 " schema.registry.url, basic.auth.credentials.source,"
                 " basic.auth.user.info"
             ),

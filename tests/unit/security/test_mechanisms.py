@@ -31,7 +31,7 @@ async def first(sasl: Sasl) -> bytes:
     return (await sasl.exchange("b1")).first()
 
 
-async def test_what_each_sends_first() -> None:
+async def test_first_token_of_each_mechanism() -> None:
     assert await first(Plain("al", SECRET)) == f"\0al\0{SECRET}".encode()
     assert (await first(ScramSha256("a=l", SECRET))).startswith(b"n,,n=a=3Dl,r=")
     assert (await first(ScramSha512("al", SECRET))).startswith(b"n,,n=al,r=")
@@ -70,7 +70,7 @@ async def test_scram_takes_strings_as_kafka_does_unless_told() -> None:
         lambda: DelegationToken("", SECRET),
     ],
 )
-def test_what_cannot_work(make: Callable[[], object]) -> None:
+def test_invalid_credentials_are_refused(make: Callable[[], object]) -> None:
     with pytest.raises(ConfigurationError) as told:
         make()
     assert SECRET not in "".join(traceback.format_exception(told.value))

@@ -333,5 +333,5 @@ def test_nothing_secret_is_shown_or_pickled_twice(caplog: pytest.LogCaptureFixtu
     assert again._answer is None
 
 
-def test_what_is_kept_is_said() -> None:
+def test_token_is_kept_for_80_percent_of_its_lifetime() -> None:
     assert oauth_grant.KEPT_PART == 0.8

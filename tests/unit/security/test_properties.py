@@ -134,7 +134,7 @@ def test_assignors_go_by_their_names_and_by_kafkas_classes() -> None:
     for wrong in ("com.example.Mine", "", "range,"):
         with pytest.raises(
             ConfigurationError,
-            match=r"^partition\.assignment\.strategy is .*some of range, .*parted by commas$",
+            match=r"^partition\.assignment\.strategy is .*some of range, .*separated by commas$",
         ):
             read_values({"partition.assignment.strategy": wrong})
 
@@ -156,7 +156,7 @@ def test_idempotence_gives_way_as_with_kafkas_client(
     assert read_values(properties).producer == producer
 
 
-def test_what_has_no_use_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_properties_without_effect_are_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     found = from_properties(
         {
             "interceptor.classes": "hunter2",
@@ -177,7 +177,7 @@ def test_what_has_no_use_is_logged_in_one_line(caplog: pytest.LogCaptureFixture)
             "kproto.security",
             logging.WARNING,
             (
-                "properties: no use here for interceptor.classes, key.serializer, acks,"
+                "properties: no effect here: interceptor.classes, key.serializer, acks,"
                 " schema.registry.basic.auth.user.info, basic.auth.user.info, bearer.auth.token,"
                 " ssl.protocol; security.protocol does not ask for ssl.key.password, sasl.password"
             ),
@@ -275,7 +275,7 @@ def test_a_wrong_value_is_told_with_what_it_may_be(
 
 
 @pytest.mark.parametrize("source", [None, 5, ["a"], b"client.properties"])
-def test_what_is_no_source_is_told(source: Any) -> None:
+def test_invalid_source_is_refused(source: Any) -> None:
     with pytest.raises(ConfigurationError, match="give the path of a file, or a mapping"):
         from_properties(source)
 
@@ -297,7 +297,7 @@ def test_names_that_agree_may_stand_beside_each_other() -> None:
     assert found.bootstrap == "a"
 
 
-def test_what_is_given_otherwise_is_not_looked_at() -> None:
+def test_properties_of_settings_set_by_the_caller_are_ignored() -> None:
     iam = {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "AWS_MSK_IAM",
@@ -313,7 +313,7 @@ def test_what_is_given_otherwise_is_not_looked_at() -> None:
     assert found.unused == ("sasl.client.callback.handler.class",)
 
 
-def test_where_the_protocol_asks_for_one_only() -> None:
+def test_properties_outside_the_security_protocol_are_inactive() -> None:
     assert read_values({**PLAIN, "security.protocol": "sasl_plaintext"}).settings == {
         "sasl": Plain("alice", "hunter2")
     }
@@ -349,7 +349,7 @@ VALUES = st.sampled_from(
 #: Of these no value is in any error.
 HIDDEN = ("sasl.", "ssl.", "https.")
 NAMES = [name for row in ROWS for name in row.names if name.startswith(HIDDEN)]
-#: What is in no repr either. A name, a path and certificates that are trusted are no secrets.
+#: Names that no repr shows. A name, a path and trusted certificates are no secrets.
 SECRET_NAMES = [
     name
     for row in ROWS
@@ -359,7 +359,7 @@ SECRET_NAMES = [
 
 
 def said_of(named: dict[str, str]) -> tuple[str, str]:
-    """What a mapping comes to, or its error with its traceback."""
+    """Returns the repr of a mapping's settings, or its error with the traceback."""
     try:
         return repr(read_values(named)), ""
     except ConfigurationError as error:

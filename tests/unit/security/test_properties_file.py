@@ -75,7 +75,7 @@ LINE = st.text(st.characters(exclude_characters="\r", codec="utf-8"), max_size=2
 
 
 @given(st.dictionaries(LINE, LINE))
-def test_what_is_escaped_comes_back(properties: dict[str, str]) -> None:
+def test_escaped_text_is_read_back(properties: dict[str, str]) -> None:
     text = "\n".join(f"{escaped(key)}={escaped(value)}" for key, value in properties.items())
     assert values(text) == properties
 

@@ -1,4 +1,4 @@
-"""What `sasl.*` come to: mechanisms, login modules, where a token comes from, what is not there."""
+"""Conversion of `sasl.*`: mechanisms, login modules, sources of tokens, missing values."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_names_and_passwords(mechanism: str, properties: dict[str, str], wanted:
         ),
     ],
 )
-def test_what_is_missing_or_not_there_is_told(
+def test_missing_and_unknown_values_are_reported(
     mechanism: str | None, properties: dict[str, str], said: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=said) as caught:
@@ -191,7 +191,7 @@ def test_the_grant_by_properties_of_newer_kafkas() -> None:
     assert "hunter" not in repr(made)
 
 
-def test_what_the_grant_refuses_is_told_with_its_property() -> None:
+def test_errors_of_the_grant_name_the_property() -> None:
     properties = {
         "sasl.oauthbearer.token.endpoint.url": "gopher://hunter2",
         **jaas(BEARER, clientId="me", clientSecret="hunter2"),

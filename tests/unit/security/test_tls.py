@@ -1,4 +1,4 @@
-"""What `Tls` takes, and what each part that is wrong is told. Facts of OpenSSL, no mocks."""
+"""Settings of `Tls`, and the error of each wrong one. Facts of OpenSSL, no mocks."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_parts_that_do_not_fit_together(parts: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("given", [None, "yes", 1, Tls, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)])
-def test_what_is_no_setting_of_tls(given: Any) -> None:
+def test_invalid_tls_setting_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"^tls is"):
         ClientSettings(tls=given)
 

@@ -1,4 +1,4 @@
-"""What `ssl.*` come to, in Java's names and in librdkafka's."""
+"""Conversion of `ssl.*`, in Java's names and in librdkafka's."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def tls(**properties: Any) -> Any:
         ),
     ],
 )
-def test_what_is_said_is_what_is_used(properties: dict[str, Any], wanted: bool | Tls) -> None:
+def test_properties_set_the_tls_settings(properties: dict[str, Any], wanted: bool | Tls) -> None:
     assert tls(**properties) == wanted
 
 
@@ -123,7 +123,7 @@ def test_what_is_said_is_what_is_used(properties: dict[str, Any], wanted: bool |
         ({"ssl__endpoint__identification__algorithm": "x"}, "it must be https, none or empty"),
     ],
 )
-def test_what_is_wrong_is_told(properties: dict[str, Any], said: str) -> None:
+def test_contradictions_are_reported(properties: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said) as caught:
         tls(**properties)
     assert "hunter" not in str(caught.value)

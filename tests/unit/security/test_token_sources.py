@@ -1,4 +1,4 @@
-"""Tokens of files, and those that nobody signed."""
+"""Tokens of files, and unsigned tokens."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_a_file_is_read_again_each_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
-async def test_nobody_else_waits_for_a_file_that_is_a_pipe(tmp_path: Path) -> None:
+async def test_file_that_is_a_pipe_blocks_no_other_task(tmp_path: Path) -> None:
     path = tmp_path / "token"
     os.mkfifo(path)
     go_on = threading.Event()

@@ -1,6 +1,6 @@
-"""What the annotated tree of a message must agree with: the classes, and `explain`.
+"""Compares the annotated tree of a message with the generated classes and `explain`.
 
-The tree is read by a reader of its own, so that each is a test of the other.
+An independent reader makes the tree, so that each is a test of the other.
 """
 
 from __future__ import annotations

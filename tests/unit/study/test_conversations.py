@@ -1,4 +1,4 @@
-"""What passed is told in order, however it was cut, and no byte of it is lost."""
+"""Events are reported in order for any split of the bytes, and no byte is lost."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_no_token_comes_behind_a_handshake_that_was_refused() -> None:
     assert {event.kind for event in events} == {Kind.MESSAGE}
 
 
-def test_what_no_definition_knows_is_told_with_its_answer() -> None:
+def test_unknown_request_is_reported_with_its_response() -> None:
     talk = Conversation()
     asked = frame(struct.pack(">hhih", 9999, 7, 5, 2), b"meand more")
     (request,) = talk.feed(C, 10, asked)

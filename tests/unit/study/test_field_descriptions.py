@@ -1,4 +1,4 @@
-"""What fields are for: from the glossary of kproto.schema."""
+"""Descriptions of fields, from the glossary of kproto.schema."""
 
 from __future__ import annotations
 

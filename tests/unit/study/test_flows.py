@@ -59,7 +59,7 @@ def test_order_and_repetition_of_packets_change_nothing(seed: int, size: int) ->
     passed_by: list[Segment] = []
     mixed: list[Segment] = []
     for _, run in groupby(segments[3:-3], key=lambda segment: segment.source):
-        # What one side sends at once, in any order, and among it what was sent before.
+        # Segments that one side sends at once, in any order, mixed with retransmissions.
         mine = list(run)
         passed_by += mine
         now = mine + rng.sample(passed_by, min(3, len(passed_by)))
@@ -96,7 +96,7 @@ def test_a_packet_that_is_missing_is_told(lost: int) -> None:
 
 
 @given(st.sets(st.integers(3, 200), max_size=12), st.integers(20, 200), st.booleans())
-def test_what_is_missing_makes_no_time_false(lost: set[int], size: int, are_idle: bool) -> None:
+def test_missing_bytes_do_not_falsify_times(lost: set[int], size: int, are_idle: bool) -> None:
     def times(segments: list[Segment]) -> set[tuple[int, int, int]]:
         events = [one.event for one in events_of_segments(segments, frozenset({BROKER[1]}))]
         return {

@@ -150,7 +150,7 @@ def test_a_request_says_what_it_is_with_and_without_its_size() -> None:
 
 
 @pytest.mark.parametrize("message", [REQUEST, MetadataResponse(cluster_id="c", brokers=[])])
-def test_what_is_there_of_a_frame_is_found_out(message: Message) -> None:
+def test_part_of_a_frame_is_detected(message: Message) -> None:
     is_response = isinstance(message, MetadataResponse)
     whole = response_frame(message, 9) if is_response else request_frame(message, 9)
     body = message.encode(9)

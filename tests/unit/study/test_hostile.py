@@ -154,7 +154,7 @@ def calls(name: str, version: int, data: bytes) -> int:
         nonlocal count
         count += event.endswith("call")
 
-    annotate(data, cls, version, max_nodes=1000)  # what is kept for the next time is made now
+    annotate(data, cls, version, max_nodes=1000)  # fills the caches
     sys.setprofile(counted)
     try:
         annotate(data, cls, version, max_nodes=1000)

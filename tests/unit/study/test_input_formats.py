@@ -1,4 +1,4 @@
-"""Bytes as people paste them: every form comes back, and what is none says why."""
+"""Bytes as users paste them: every format is read, and invalid input is explained."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_binary() -> None:
         ("é".encode(), "hex", "not ASCII"),
     ],
 )
-def test_what_is_none_says_why(text: bytes, form: str, reason: str) -> None:
+def test_invalid_input_is_explained(text: bytes, form: str, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         read_bytes(text, form)
 

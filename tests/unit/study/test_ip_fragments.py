@@ -1,4 +1,4 @@
-"""Pieces of IP packets: put together in any order, given up where they are never whole."""
+"""Fragments of IP packets: reassembled in any order, dropped if they never become whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.study.talk import frames
 
 SEGMENTS = connection(frames(), size=200)
 
-#: One that is in four pieces of 64 bytes.
+#: A segment in four fragments of 64 bytes.
 LARGE = SEGMENTS[4]._replace(data=bytes(200))
 
 
@@ -131,7 +131,7 @@ def test_pieces_that_contradict_are_never_put_together(
         Fragment(0, packet(1), 65_528, False, bytes(16)),
     ],
 )
-def test_what_is_no_piece_is_left_out(piece: Fragment) -> None:
+def test_invalid_fragment_is_skipped(piece: Fragment) -> None:
     waiting = FragmentReassembler()
     assert waiting.add(piece) is None
     assert waiting.left_out == waiting.end() == 1
@@ -149,7 +149,7 @@ def test_pieces_that_are_too_far_apart() -> None:
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=100), st.booleans())
-def test_what_waits_is_bounded(numbers: list[int], by_bytes: bool) -> None:
+def test_held_fragments_are_bounded(numbers: list[int], by_bytes: bool) -> None:
     bounds = {"max_waiting_bytes": 800} if by_bytes else {"max_waiting_pieces": 10}
     waiting = FragmentReassembler(**bounds)
     begun: list[int] = []

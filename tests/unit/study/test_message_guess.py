@@ -41,7 +41,7 @@ from tests.unit.messages.catalogue import NAMES, class_of
 
 NOW = 1_700_000_000_000
 
-#: What brokers answer, each with the version it is written at.
+#: Responses of brokers, each with the version of its bytes.
 ANSWERS: list[tuple[Message, int]] = [
     (
         MetadataResponse(
@@ -118,7 +118,7 @@ ANSWERS: list[tuple[Message, int]] = [
 
 @pytest.mark.parametrize(("message", "version"), ANSWERS, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("part", ["body", "message", "frame"])
-def test_what_brokers_answer(message: Message, version: int, part: str) -> None:
+def test_responses_of_brokers_are_guessed(message: Message, version: int, part: str) -> None:
     data = message.encode(version)
     if part != "body":
         data = encode_response_header(type(message), version, 7) + data
@@ -155,7 +155,7 @@ def test_guesses_are_ranked_and_few() -> None:
     assert "HeartbeatRequest" in [one.message for one in found]
 
 
-def test_where_nothing_reads_all_bytes_the_nearest_are_given() -> None:
+def test_nearest_messages_are_guessed_if_none_reads_all_bytes() -> None:
     data = ANSWERS[0][0].encode(9)
     broken = data[:-3] + b"\xff\xff\xff\xff"
     found = guess(broken)

@@ -52,11 +52,11 @@ def test_broken_bytes_are_left_out(form: str, link: str, data: st.DataObject) ->
     places = data.draw(st.lists(st.integers(4, len(whole) - 1), min_size=1, max_size=6))
     for place in places:
         whole[place] = data.draw(st.integers(0, 255))
-    with contextlib.suppress(DecodeError):  # it may be of a link type that nobody knows
+    with contextlib.suppress(DecodeError):  # its link type may be unknown
         assert len(list(read_segments(io.BytesIO(bytes(whole))))) <= 6
 
 
-def test_what_is_no_tcp_is_counted() -> None:
+def test_packets_other_than_tcp_are_counted() -> None:
     data = file_of(SEGMENTS[:1])
     fragment = bytearray(data[40:])
     fragment[14 + 6] = 0x20  # more fragments
@@ -70,7 +70,7 @@ def test_what_is_no_tcp_is_counted() -> None:
     assert skipped.other + skipped.broken == 3
 
 
-def test_what_is_no_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DecodeError, match="no pcap or pcapng file"):
         list(read_segments(io.BytesIO(b"hello, world")))
     unknown = bytearray(file_of(SEGMENTS[:1]))

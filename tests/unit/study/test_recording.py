@@ -122,7 +122,7 @@ def test_a_wrong_line_is_named(line: bytes, reason: str) -> None:
 
 
 @pytest.mark.parametrize("head", [b"", b"\xd4\xc3\xb2\xa1", b'{"kproto_recording": 2}\n'])
-def test_what_is_no_recording_is_refused(head: bytes) -> None:
+def test_other_files_are_refused(head: bytes) -> None:
     with pytest.raises(DecodeError, match="line 1 is not that of a recording"):
         list(read_recording(io.BytesIO(head)))
     assert is_recording(recorded([]))

@@ -186,7 +186,7 @@ def test_a_cut_batch_is_a_fault_in_a_request_alone() -> None:
     assert fault.path == "topic_data[0].partition_data[0].records[1]"
 
 
-def test_what_is_compressed_may_not_grow_without_bound() -> None:
+def test_decompression_is_bounded() -> None:
     large = encode_batch([(None, bytes(1_000_000), (), 0)], compression="gzip")
     root = annotate_records(large * 3, max_decompressed_bytes=1_500_000)
     found = faults(root)

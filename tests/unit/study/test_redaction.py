@@ -106,7 +106,7 @@ def test_answers_have_secrets_too() -> None:
         assert SECRET not in redact_frame(event)
 
 
-def test_what_cannot_be_read_is_hidden_where_it_may_hold_a_secret() -> None:
+def test_unreadable_bytes_that_may_be_secret_are_hidden() -> None:
     _, asked = ClientConnection("me").send(SaslAuthenticateRequest(auth_bytes=SECRET), 2)
     cut = frame(asked[4:-3])
     (broken,) = Conversation().feed(Side.CLIENT, 0, cut)
@@ -120,7 +120,7 @@ def test_what_cannot_be_read_is_hidden_where_it_may_hold_a_secret() -> None:
     assert SECRET not in redact_frame(raw)
 
 
-def test_what_no_definition_knows_is_hidden_behind_its_header() -> None:
+def test_unknown_message_is_hidden_after_its_header() -> None:
     talk = Conversation()
     future = frame(b"\0\xff\0\1\0\0\0\7\0\2me" + SECRET)
     (unknown,) = talk.feed(Side.CLIENT, 0, future)
@@ -140,7 +140,7 @@ def test_a_token_without_a_handshake_is_not_told() -> None:
     assert "bytes are" not in event_as_text(token, 1)
 
 
-def test_what_stands_behind_a_body_with_a_secret_is_hidden() -> None:
+def test_bytes_after_a_body_with_a_secret_are_hidden() -> None:
     _, asked = ClientConnection("me").send(SaslAuthenticateRequest(auth_bytes=b"x"), 1)
     more = frame(asked[4:] + SECRET)
     talk = Conversation()

@@ -1,4 +1,4 @@
-"""What is printed: the shape of the JSON is that of the page, and text fits its terminal."""
+"""Printed trees: the JSON has the shape of docs/decode.md, and text fits its terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Kafka keeps in records, as trees: the messages and the verdict of kproto.stored."""
+"""Trees of the records that Kafka itself writes agree with kproto.stored."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_shuffled_doubled_and_overlapping_segments_come_out_the_same(
 
 
 @given_by(captured(), st.data())
-def test_what_is_missing_is_a_gap_of_its_size(
+def test_missing_bytes_are_a_gap_of_their_size(
     drawn: tuple[bytes, int, list[tuple[int, bytes]]], data: st.DataObject
 ) -> None:
     whole, first, segments = drawn
@@ -93,7 +93,7 @@ def test_bytes_have_the_time_at_which_they_were_there() -> None:
     assert missed.end() == [StreamData(7, Gap(3)), StreamData(7, b"later"), StreamData(8, b"last")]
 
 
-def test_what_waits_is_bounded() -> None:
+def test_waiting_bytes_are_bounded() -> None:
     stream = TcpStream(max_waiting_bytes=10)
     stream.begin(99)
     assert stream.add(200, b"12345678", 0) == []

@@ -1,4 +1,4 @@
-"""What values stand for, and that no table names a field that is not there."""
+"""Meanings of values, and that tables name only fields that exist."""
 
 from __future__ import annotations
 

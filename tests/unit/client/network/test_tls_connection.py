@@ -349,7 +349,7 @@ async def test_sasl_to_a_listener_that_takes_none() -> None:
     async with SecuredBroker() as broker:
         error = await refused(broker, sasl=who("SCRAM-SHA-256"))
     assert isinstance(error, AuthenticationError)
-    assert "takes no SASL; connect without sasl" in str(error)
+    assert "has no SASL; connect without sasl" in str(error)
 
 
 async def test_a_lost_connection_that_worked_is_no_riddle() -> None:

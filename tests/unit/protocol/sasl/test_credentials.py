@@ -1,4 +1,4 @@
-"""What each side knows of a user: which credentials cannot work, and how they travel."""
+"""Credentials of a user on each side: invalid ones are refused, and copies are equal."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_any_name_and_password_as_they_are(mechanism: str, username: str, passwo
 @settings(max_examples=40, deadline=None)
 @given(username=text, password=text)
 def test_any_name_and_password_prepared(mechanism: str, username: str, password: str) -> None:
-    """Whatever SASLprep lets through signs in, as the name that SASLprep makes of it."""
+    """Each name that SASLprep allows signs in, as its prepared form."""
     credentials = Credentials(username, password)
     try:
         prepared = saslprep(username, "user name")

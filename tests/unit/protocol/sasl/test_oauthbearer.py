@@ -28,7 +28,7 @@ def alice(token: BearerToken) -> BearerIdentity:
 
 def test_the_message_of_a_client() -> None:
     client = OAuthBearerClient(BearerToken(TOKEN, {"traceId": "123", "logicalCluster": "lkc-1"}))
-    # KIP-342: extensions stand behind the token, each with its byte 1.
+    # KIP-342: extensions follow the token, each with its byte 1.
     expected = f"n,,\1auth=Bearer {TOKEN}\1traceId=123\1logicalCluster=lkc-1\1\1"
     assert client.first() == expected.encode()
     assert not client.done
@@ -116,7 +116,7 @@ def test_any_message_is_taken_or_refused(message: bytes) -> None:
         max_size=4,
     ),
 )
-def test_what_a_client_sends_a_server_reads(value: str, extensions: dict[str, str]) -> None:
+def test_server_reads_the_message_of_a_client(value: str, extensions: dict[str, str]) -> None:
     seen: list[BearerToken] = []
 
     def validate(token: BearerToken) -> BearerIdentity:

@@ -34,7 +34,7 @@ def test_the_same_is_derived_once(derived: list[bytes]) -> None:
     assert derived == [b"salt"]
 
 
-def test_what_differs_is_derived_anew(derived: list[bytes]) -> None:
+def test_other_arguments_derive_another_key(derived: list[bytes]) -> None:
     salting = SaltedPasswords()
     found = {
         salting("sha256", b"pw", b"salt", 4096),

@@ -261,7 +261,7 @@ def test_broken_server_final(final: bytes, complaint: str) -> None:
 
 
 def test_a_server_without_the_keys_is_found_out() -> None:
-    """It may know the salt and let everybody in, yet it cannot sign."""
+    """It may know the salt and accept every client, but it cannot sign."""
     real = SaltedCredential.derive(SECRET, salt=b"salt")
     fake = SaltedCredential.derive("a guess", salt=b"salt")
     client = ScramSha256Client(Credentials("user", SECRET))

@@ -28,7 +28,7 @@ def token(claims: object, header: object = None, signature: str = "") -> str:
 
 
 @given(name=st.text(min_size=1).filter(str.strip), lifetime_ms=st.integers(1, 10**10))
-def test_what_is_made_is_taken(name: str, lifetime_ms: int) -> None:
+def test_made_token_is_accepted(name: str, lifetime_ms: int) -> None:
     made = unsecured_token(name, now_ms=NOW, lifetime_ms=lifetime_ms)
     identity = validate(BearerToken(made))
     assert identity.principal == name
@@ -83,7 +83,7 @@ S = NOW / 1000
         (token({"sub": "a", "exp": S + 9, "iat": [1]}), "claim 'iat' that is no time"),
     ],
 )
-def test_what_is_refused(text: str, fault: str) -> None:
+def test_invalid_token_is_refused(text: str, fault: str) -> None:
     with pytest.raises(AuthenticationError, match=fault) as caught:
         validate(BearerToken(text))
     assert text not in str(caught.value)
