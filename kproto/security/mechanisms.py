@@ -198,6 +198,7 @@ class OAuthBearer:
             given = BearerToken(given, self.extensions)
         if not isinstance(given, BearerToken):
             raise ConfigurationError(
-                f"the token function returned a {type(given).__name__}, not a str or a BearerToken"
+                f"the token function returned a {type(given).__name__}:"
+                " return a str or a BearerToken"
             )
         return OAuthBearerClient(given)

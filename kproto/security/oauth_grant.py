@@ -259,7 +259,8 @@ def read_token(status: int, body: bytes, where: str, hidden: tuple[str, ...] = (
         told = None
     if not isinstance(told, dict):
         raise AuthenticationError(
-            f"{where}: the issuer sent status {status} and no JSON object; is that the token URL?"
+            f"{where}: the issuer answered with status {status} and no JSON object; is that the"
+            " token URL?"
         )
     if not 200 <= status < 300:
         said = " ".join(str(told[key]) for key in ("error", "error_description") if told.get(key))

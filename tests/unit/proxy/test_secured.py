@@ -76,7 +76,7 @@ async def test_a_client_reaches_a_secured_broker_through_the_proxy(
             "the SASL mechanism SCRAM-SHA-256 is not enabled",
         ),
         ((), ProxySettings(tls=Tls(ca="/no/such/file")), "/no/such/file"),
-        ((), ProxySettings(sasl=Plain(USER, SECRET)), "PLAIN without TLS: who sees"),
+        ((), ProxySettings(sasl=Plain(USER, SECRET)), "PLAIN without TLS: the proxy"),
         ((), ProxySettings(tls=TRUSTED, sasl=OAuthBearer(raises)), "raised RuntimeError"),
         ((), ProxySettings(tls=TRUSTED, sasl=Raising()), "the mechanism MINE raised RuntimeError"),
     ],

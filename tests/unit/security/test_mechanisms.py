@@ -109,7 +109,7 @@ def raising(error: BaseException) -> Callable[[], str]:
         (raising(PermissionError(SECRET)), AuthenticationError, "function raised PermissionError"),
         (raising(AuthenticationError("mine")), AuthenticationError, "^mine$"),
         (raising(BrokerConnectionError("away")), BrokerConnectionError, "^away$"),
-        (lambda: None, ConfigurationError, "gave a NoneType: give a str or a BearerToken"),
+        (lambda: None, ConfigurationError, "returned a NoneType: return a str or a BearerToken"),
         (lambda: "", ConfigurationError, "or is empty"),
         (lambda: f"Bearer {SECRET}", ConfigurationError, "without 'Bearer'"),
     ],

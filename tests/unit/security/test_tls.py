@@ -110,12 +110,12 @@ BROKEN_KEY = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
         ({"ca": "no\0path"}, "ca .* is no path, and no PEM"),
         ({"ca": b"text"}, r"ca \(inline PEM\) is no PEM"),
         ({"ca": KEY}, r"ca \(inline PEM\) holds no certificate"),
-        ({"ca": BROKEN}, "ca .* holds a certificate that is broken"),
+        ({"ca": BROKEN}, "ca .* holds a broken certificate"),
         ({"ca": CA_PEM.replace("END", "und")}, "ca .* holds no certificate"),
         ({"certificate": KEY, "key": KEY}, "certificate .* holds no certificate"),
         ({"certificate": CERTIFICATE}, "certificate .* holds no private key; .* as key"),
         ({"certificate": CERTIFICATE, "key": CA_PEM}, "key .* holds no private key"),
-        ({"certificate": BROKEN, "key": KEY}, "certificate .* holds a certificate that is broken"),
+        ({"certificate": BROKEN, "key": KEY}, "certificate .* holds a broken certificate"),
         ({"certificate": CERTIFICATE, "key": BROKEN_KEY}, "key .* private key that is broken"),
         ({"certificate": CERTIFICATE, "key": PKCS8}, "key .* is encrypted: set key_password"),
         (
@@ -249,7 +249,7 @@ def test_a_change_that_is_half_done_leaves_what_was(
     first = contexts.renew()
     path.write_bytes(OTHER.cert_chain_pems[0].bytes())
     assert contexts.renew() is first
-    assert "those before them stay" in caplog.text
+    assert "the previous stay" in caplog.text
     assert "does not fit" in caplog.text
     key.write_bytes(OTHER.private_key_pem.bytes())
     assert contexts.cached() is None

@@ -79,7 +79,7 @@ def test_properties_set_the_tls_settings(properties: dict[str, Any], wanted: boo
             {"ssl__truststore__location": "trust.jks"},
             (
                 r"^ssl\.truststore\.location is a JKS store, as ssl\.truststore\.type is not set; "
-                r"kproto reads PEM alone\. Convert it: keytool -list -rfc -keystore STORE > ca\.pem"
+                r"kproto reads only PEM\. Convert it: keytool -list -rfc -keystore STORE > ca\.pem"
                 r"\. Then set ssl\.truststore\.type=PEM and ssl\.truststore\.location=ca\.pem"
             ),
         ),
@@ -113,7 +113,7 @@ def test_properties_set_the_tls_settings(properties: dict[str, Any], wanted: boo
                 "ssl__keystore__location": "/me",
                 "ssl__key__pem": KEY,
             },
-            r"^ssl\.keystore\.location holds the private key too: leave ssl\.key\.pem out",
+            r"^ssl\.keystore\.location holds the private key too: omit ssl\.key\.pem",
         ),
         ({"ssl__key__pem": "hunter2"}, r"^ssl\.key\.pem cannot be read; it must be PEM"),
         (

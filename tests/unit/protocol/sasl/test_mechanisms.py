@@ -112,9 +112,9 @@ def test_an_exchange_is_good_for_one_run() -> None:
         sent = run(client, server)
         with pytest.raises(AuthenticationError, match="already begun"):
             client.first()
-        with pytest.raises(AuthenticationError, match="no message"):
+        with pytest.raises(AuthenticationError, match="unexpected message"):
             client.next(b"")
-        with pytest.raises(AuthenticationError, match="no message"):
+        with pytest.raises(AuthenticationError, match="unexpected message"):
             server.next(sent[0])
 
 

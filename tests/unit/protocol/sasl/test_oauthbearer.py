@@ -86,7 +86,7 @@ def test_any_refusal_is_one_error(refusal: bytes) -> None:
         (b"n,,\1key=value\1\1", "no 'auth=Bearer"),
         (b"n,,\1auth=Basic x\1\1", "no 'auth=Bearer"),
         (b"n,,\1auth=Bearer\1\1", "no 'auth=Bearer"),
-        (b"n,a=bob,\1auth=Bearer " + TOKEN.encode() + b"\1\1", "for itself alone"),
+        (b"n,a=bob,\1auth=Bearer " + TOKEN.encode() + b"\1\1", "only for itself"),
         (b"n,,\1auth=Bearer \xff\1\1", "not UTF-8"),
         (b"n" * (MAX_TOKEN_BYTES + 1), "more than the 524288"),
     ],
@@ -152,7 +152,7 @@ def test_no_repr_shows_the_token() -> None:
 
 def test_out_of_turn() -> None:
     client = OAuthBearerClient(BearerToken(TOKEN))
-    with pytest.raises(AuthenticationError, match="no message of the server"):
+    with pytest.raises(AuthenticationError, match="unexpected message of the server"):
         client.next(b"")
     client.first()
     with pytest.raises(AuthenticationError, match="already begun"):

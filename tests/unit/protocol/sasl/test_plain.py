@@ -35,7 +35,7 @@ def test_plain_message() -> None:
         (b"\0user\0" + SECRET.encode() + b"\0", "three texts"),
         (b"\0\0" + SECRET.encode(), "empty user name or password"),
         (b"\0user\0", "empty user name or password"),
-        (b"other\0user\0" + SECRET.encode(), "act for itself"),
+        (b"other\0user\0" + SECRET.encode(), "act only for itself"),
         (b"\0user\0\xff" + SECRET.encode(), "not UTF-8"),
         (b"\0user\0" + b"x" * MAX_TOKEN_BYTES, "more than the 524288"),
     ],

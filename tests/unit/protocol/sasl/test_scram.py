@@ -197,7 +197,7 @@ def test_broken_server_first(challenge: bytes, complaint: str) -> None:
     with pytest.raises(AuthenticationError, match=complaint):
         client.next(challenge)
     assert not client.done
-    with pytest.raises(AuthenticationError, match="no message"):
+    with pytest.raises(AuthenticationError, match="unexpected message"):
         client.next(b"r=abcdef,s=c2FsdA==,i=4096")
 
 
@@ -237,7 +237,7 @@ def test_every_byte_of_the_server_signature_counts(mechanism: str) -> None:
         with pytest.raises(AuthenticationError, match="the server's signature is wrong"):
             client.next(b"v=" + base64.b64encode(signature))
         assert not client.done
-        with pytest.raises(AuthenticationError, match="no message"):
+        with pytest.raises(AuthenticationError, match="unexpected message"):
             client.next(final)
 
 
@@ -283,8 +283,8 @@ def test_a_server_without_the_keys_is_found_out() -> None:
         (b"n=user,r=abc", "GS2 header"),
         (b"p=tls-unique,,n=user,r=abc", "channel binding"),
         (b"x,,n=user,r=abc", "must begin with n or y"),
-        (b"n,b=user,n=user,r=abc", "where a= may stand"),
-        (b"n,a=other,n=user,r=abc", "act for itself"),
+        (b"n,b=user,n=user,r=abc", "in the place of a="),
+        (b"n,a=other,n=user,r=abc", "act only for itself"),
         (b"n,a=,n=user,r=abc", "list of attributes"),
         (b"n,,m=x,n=user,r=abc", "demands an extension"),
         (b"n,,r=abc,n=user", "does not begin with n=, r="),
@@ -303,7 +303,7 @@ def test_broken_client_first(message: bytes, complaint: str) -> None:
     server = server_for("SCRAM-SHA-256", "user", SECRET)
     with pytest.raises(AuthenticationError, match=complaint):
         server.next(message)
-    with pytest.raises(AuthenticationError, match="no message"):
+    with pytest.raises(AuthenticationError, match="unexpected message"):
         server.next(b"n,,n=user,r=abc")
 
 
