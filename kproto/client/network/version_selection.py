@@ -1,4 +1,4 @@
-"""The version in which a request is sent, by the fields that are set. Plain functions."""
+"""Selects the version of a request by the fields that are set. Plain functions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ R = TypeVar("R", bound=Response)
 def version_for(
     request: Request[R], version_of: Callable[[type[Request[R]], int | None], int]
 ) -> int:
-    """See `BrokerConnection.version_for`; `version_of` negotiates, up to a version if one is given.
+    """Does what `BrokerConnection.version_for` says; `version_of` negotiates, up to a version if
+    given.
 
-    Raises UnsupportedVersionError, which names the field that leaves none, or the two that exclude
-    each other.
+    Raises UnsupportedVersionError, which names the field that no common version has, or the two
+    fields that no version has together.
     """
     shape = _shape_of(type(request))  # type: ignore[arg-type]  # its objects have no hash
     ending = first_to_end(shape, request)
