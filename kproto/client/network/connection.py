@@ -327,7 +327,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return True
 
     def _can_post(self, now: float, *, may_be_lost: bool = False) -> bool:
-        """Takes a slot if nothing has to be waited for. Raises the error that ended the connection."""
+        """Takes a slot if nothing must be waited for. Raises the connection's error."""
         if not self._write_queue.can_write_now:
             return False
         self._raise_if_failed()
@@ -545,7 +545,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._tell(answered, outcome)
 
     def _throttle(self, asked_ms: int) -> None:
-        """Stops writing for `throttle_time_ms` of a response (KIP-219): the broker would not read."""
+        """Stops writing for the throttle time of a response (KIP-219)."""
         waits_ms = min(asked_ms, self.settings.throttle_max_ms)
         self.node_state.throttled_ms += waits_ms
         self._write_queue.throttle.begin(waits_ms)
