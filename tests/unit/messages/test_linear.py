@@ -21,7 +21,7 @@ from kproto.wire.limits import MAX_TAGGED_FIELDS
 from tests.support.pages import page_text
 from tests.support.selection import rest_slow
 
-from .catalogue import SOME_QUICK, class_of, shape_of
+from .catalogue import SOME_EVERYDAY, class_of, shape_of
 from .worst_shapes import shapes, tagged
 
 #: docs/messages.md promises it: no message takes more memory than this for each byte read.
@@ -44,7 +44,7 @@ def peak(cls: type[Message], version: int, data: bytes) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", SOME_QUICK)
+@pytest.mark.parametrize("name", SOME_EVERYDAY)
 def test_memory_for_the_worst_elements_of_each_array(name: str) -> None:
     cls = class_of(name)
     version = cls.VALID_VERSIONS[-1]

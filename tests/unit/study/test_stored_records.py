@@ -140,6 +140,23 @@ def test_a_control_batch() -> None:
     assert faults(key_node) == faults(value_node) == []
 
 
+@pytest.mark.parametrize("topic", ["", GROUPS, METADATA])
+def test_a_control_batch_is_shown_as_one_in_every_topic(topic: str) -> None:
+    """Key 00 00 00 01 would be a LegacyOffsetCommit as a record of a coordinator."""
+    commit = CoordinatorRecord(OffsetCommitKey(group="g", topic="t"), OffsetCommitValue(offset=42))
+    marker = encode_control_record(ControlRecord(1, EndTxnMarker(coordinator_epoch=5)))
+    assert marker[0].hex() == "00000001"
+    data = encode_batch([(*encode_coordinator_record(commit), (), 0)], is_transactional=True)
+    data += encode_batch([(*marker, (), 0)], is_control=True, is_transactional=True, base_offset=1)
+    first, control = annotate_records(data, records_of=topic).children
+    assert faults(control) == []
+    (record,) = control.child("records").children
+    assert record.child("key").child("type").meaning == "COMMIT"
+    assert record.child("value").child("EndTxnMarker").child("coordinator_epoch").value == 5
+    if topic == GROUPS:
+        assert faults(first) == []
+
+
 def test_the_topic_of_a_fetch_says_what_its_records_are() -> None:
     key, value = encode_coordinator_record(
         CoordinatorRecord(
