@@ -75,7 +75,7 @@ deep: $(STAMP) ## run the property tests, most on 5,000 examples drawn anew; tak
 	$(STRICT) --numprocesses auto --dist worksteal \
 		--hypothesis-profile=deep -m "hypothesis and $(QUICK)" $(ARGS)
 
-conformance: $(STAMP) ## put every message to Kafka's own Java classes; write docs/conformance.md
+conformance: $(STAMP) ## put every message to Kafka's own Java classes; write docs/evidence/conformance.md
 	$(BIN)/python -m tools.reference conformance
 
 lint: $(STAMP) ## ruff: rules and format

@@ -1,4 +1,4 @@
-"""Writes docs/conformance.md: every message, its versions, and what was proven of them.
+"""Writes docs/evidence/conformance.md: every message, its versions, and what was proven of them.
 
 Everything in it is what a run found, or is read from the vectors and from the second opinions;
 the same code and the same definitions give the same text.
@@ -34,7 +34,7 @@ __all__ = [
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
-PATH: Final = ROOT / "docs" / "conformance.md"
+PATH: Final = ROOT / "docs" / "evidence" / "conformance.md"
 
 #: What kafka-python and kio have to say: peer -> message -> versions on which it agrees, "0-4".
 SECOND_OPINIONS: Final = ROOT / "tests" / "interop" / "second_opinions.json"

@@ -1,4 +1,4 @@
-"""docs/client.md says what the settings are; its program runs in tests/unit/test_pages.py."""
+"""docs/explanation/client.md tells the settings; its program runs in tests/unit/test_pages.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kproto.client.cluster.routing import ROUTES
 from kproto.client.cluster.splitting import SPLITS
 from tests.support.pages import page_text
 
-PAGE = page_text("docs/client.md")
+PAGE = page_text("docs/explanation/client.md")
 
 
 def rows(heading: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
     python -m tests.unit.cloudevents.normative
 
-writes docs/cloudevents-conformance.md from normative.toml, which stands beside this file.
+writes docs/evidence/cloudevents.md from normative.toml, which stands beside this file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[2] / "docs" / "cloudevents-conformance.md"
+PAGE = HERE.parents[2] / "docs" / "evidence" / "cloudevents.md"
 
 OPENING = """# CloudEvents: the normative statements
 

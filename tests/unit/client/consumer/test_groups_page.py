@@ -1,4 +1,4 @@
-"""docs/groups.md says what the settings of a group are, and names every call of its consumer."""
+"""docs/explanation/groups.md tells the settings of a group and names every call of its consumer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kproto.client.consumer.running_reader import RunningReader
 from kproto.client.groups.settings import GroupSettings
 from tests.support.pages import page_text
 
-PAGE = page_text("docs/groups.md")
+PAGE = page_text("docs/explanation/groups.md")
 
 OF_ANY_CONSUMER = {"self", "topics", "group", "max_bytes", "max_wait_ms", "read_committed"}
 

@@ -1,4 +1,4 @@
-"""docs/handling.md says what the settings of `run` are, and which headers tell of a failure."""
+"""docs/how-to/handling.md tells the settings of `run`, and the headers of a failed record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kproto import GroupConsumer
 from kproto.client.consumer.running.failures import FAILURE_HEADERS
 from tests.support.pages import page_text
 
-PAGE = page_text("docs/handling.md")
+PAGE = page_text("docs/how-to/handling.md")
 
 
 def test_every_setting_with_its_default() -> None:
