@@ -89,12 +89,13 @@ class Client:
     ) -> Self:
         """A client of what a client.properties file says, or a mapping with the same names.
 
-        The names are those of Kafka's Java clients and of librdkafka, as docs/reference/client-
-        properties.md lists them. `overrides` are fields of ClientSettings, `tls` and `sasl` among
-        them, and `bootstrap`: they take the place of all properties about the same. Producers and
-        consumers of this client begin with what the properties say of them; with `group.id` its
-        consumers are members of that group, but for those that are given another `group`, or None.
-        Raises ConfigurationError, which names the property and no secret.
+        The names are those of Kafka's Java clients and of librdkafka, as the page
+        docs/reference/client-properties.md lists them. `overrides` are fields of ClientSettings,
+        `tls` and `sasl` among them, and `bootstrap`: they take the place of all properties about
+        the same. Producers and consumers of this client begin with what the properties say of
+        them; with `group.id` its consumers are members of that group, but for those that are
+        given another `group`, or None. Raises ConfigurationError, which names the property and no
+        secret.
         """
         # With its table, which few clients need.
         from .properties import client_arguments, consumer_of
