@@ -15,7 +15,7 @@ __all__ = ["MARK", "fill", "marks"]
 MARK: Final = re.compile(r"^<!-- tools\.docs: ([a-z-]+)(?: ([a-z-]+))? -->$", re.MULTILINE)
 
 _MAKERS: Final[dict[str, Callable[..., str]]] = {
-    "settings": settings_table,
+    "settings": lambda of: f'<div class="settings" markdown>\n\n{settings_table(of)}\n</div>\n',
     "commands": command_pages,
     "messages": message_index,
     "error-codes": error_codes,

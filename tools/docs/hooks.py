@@ -22,6 +22,9 @@ _AT_THE_ROOT: Final = {
 }
 _PLACES: Final = {name: f"docs/{place}" for place, name in _AT_THE_ROOT.items()}
 
+#: Code of a table that has bars: escaped for Markdown on platforms, and bare for Python-Markdown.
+_BARS: Final = re.compile(r"(?<=[^\n`])`[^`\n]*\\\|[^`\n]*`")
+
 #: What a browser fetches by itself.
 _FETCHED: Final = re.compile(
     r"<(?:script|img|iframe|source|audio|video|embed)\b[^>]*\ssrc=[\"']?(https?:)?//"
@@ -54,7 +57,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
             raise PluginError(f"{written}: {target}: there is no such file")
         return f"{config.extra['repository']}/blob/main/{full}{mark}{fragment}"
 
-    return fill(rewrite_links(markdown, change))
+    return _BARS.sub(lambda row: row[0].replace(r"\|", "|"), fill(rewrite_links(markdown, change)))
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
