@@ -9,6 +9,7 @@ from tests.support.pages import blocks, page_text, run_program
 PAGES = (
     "docs/how-to/broker.md",
     "docs/explanation/client.md",
+    "docs/how-to/old-brokers.md",
     "docs/how-to/explorer.md",
     "docs/explanation/groups.md",
     "docs/how-to/handling.md",
