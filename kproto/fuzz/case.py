@@ -1,4 +1,4 @@
-"""What an implementation is asked and what it answers, each a line of JSON; see docs/fuzzing.md.
+"""Questions to an implementation and its answers, each a line of JSON (docs/how-to/fuzzing.md).
 
 Owns the form of both lines. Knows no process.
 """

@@ -19,7 +19,7 @@ __all__ = ["broker_text", "replay_text", "shown", "text", "to_json", "where"]
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """The result as plain data; docs/fuzzing.md tells its keys."""
+    """The result as plain data; docs/how-to/fuzzing.md tells its keys."""
     tried: dict[str, dict[str, dict[str, int]]] = {}
     for form in sorted(result.tried):
         counts = result.tried[form]

@@ -252,7 +252,7 @@ async def test_leaders_and_brokers_move_in_kfake(kfake: Path, seed: int) -> None
 
 
 async def test_kfake_forgets_the_last_epoch_when_a_leader_moves(kfake: Path) -> None:
-    """As docs/findings.md has it: Kafka answers where that epoch ends, which is the log's end."""
+    """Kafka answers the end of that epoch, the log's end: see docs/evidence/findings.md."""
     (port,) = free_ports(1)
     with running([kfake, str(port), "3"]) as cluster:
         async with kproto.Client(cluster.bootstrap, SETTINGS) as client:

@@ -132,7 +132,7 @@ class ProcessingStream(RecordStream):
         It stops when a handler raises `Stop`, by a signal of `stop_on` (SIGTERM, where nobody else
         handles it), cancelled, or when the consumer is closed: what is in hand then is finished
         within `drain_timeout_ms`, and what is done is committed. With `cancel_lost` handlers of
-        partitions that others have already are cancelled. Docs/handling.md says all of it.
+        partitions that others have already are cancelled. Docs/how-to/handling.md says all of it.
 
         Raises ConfigurationError for what cannot work, such as a topic to send to that is not
         there; what the handler raised and nothing mends; and what asking for records raises.

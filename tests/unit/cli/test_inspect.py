@@ -183,7 +183,7 @@ def test_a_reader_that_goes_away_is_no_error(command: list[str]) -> None:
 
 
 def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "study.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "study.md").read_text()
     examples = re.findall(
         r"^    \$ kproto (.*)\n((?:(?:    .*)?\n)+?)(?=\n?\S|\Z)", page, re.MULTILINE
     )

@@ -24,7 +24,7 @@ from tests.support.selection import rest_slow
 from .catalogue import SOME_EVERYDAY, class_of, shape_of
 from .worst_shapes import shapes, tagged
 
-#: docs/messages.md promises it: no message takes more memory than this for each byte read.
+#: docs/how-to/messages.md promises it: no message takes more memory than this for each byte read.
 PROMISED = 100
 
 #: What a message takes before its first element: a few objects, and room that lists keep.
@@ -222,7 +222,7 @@ def test_work_out_of_proportion_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_bound_is_the_one_that_the_documentation_promises() -> None:
-    text = page_text("docs/messages.md")
+    text = page_text("docs/how-to/messages.md")
     promised = re.search(r"at most (\d+) bytes of memory for each byte", " ".join(text.split()))
     assert promised is not None
     assert int(promised[1]) == PROMISED
