@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from kproto_pipeline.columns import EVENT_SCHEMA, RECORD_SCHEMA
-from kproto_pipeline.spark.clients import on_loop, with_client
+from kproto_pipeline.spark.client_pool import on_loop, with_client
 from kproto_pipeline.spark.data_source import KprotoDataSource
 from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.planning.asking import ranges_to_read
-from kproto_pipeline.spark.planning.ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.reading.read_ahead import read_ahead
+from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
+from kproto_pipeline.spark.planning.offset_reader import ranges_to_read
+from kproto_pipeline.spark.reading.range_fetcher import read_ahead
 
 from kproto.client import Client, CompressionName, NewTopic, ProducerRecord
 from kproto.messages import DeleteRecordsRequest

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kproto_pipeline.job import JobCounts, JobSettings, OutputExistsError, run
 from kproto_pipeline.job.settings import DeadLetters, Output
-from kproto_pipeline.spark.planning.ranges import DataLossError
+from kproto_pipeline.spark.planning.offset_ranges import DataLossError
 
 from kproto.client import Client, NewTopic, ProducerRecord
 from tests.spark.conftest import Topics

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..spark.clients import with_client
-from ..spark.planning import asking
-from ..spark.planning.ranges import OffsetRange, plan_ranges
+from ..spark.client_pool import with_client
+from ..spark.planning import offset_reader
+from ..spark.planning.offset_ranges import OffsetRange, plan_ranges
 from .positions import Plan
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kproto.client import Client, TopicPartition
 
     from ..spark.options.read_options import ReadOptions
-    from ..spark.planning.log_state import LogState
+    from ..spark.planning.log_offsets import LogState
 
 __all__ = ["ends_now", "log_state", "planned_once", "starting_offsets"]
 
@@ -31,7 +31,7 @@ def log_state(options: ReadOptions) -> LogState:
     """
     return with_client(
         options.client,
-        lambda client: asking.log_state(
+        lambda client: offset_reader.log_state(
             client, options, skip_missing=not options.fail_on_data_loss
         ),
     )
@@ -43,7 +43,9 @@ def starting_offsets(options: ReadOptions, now: LogState) -> dict[TopicPartition
     Raises:
         ConfigurationError: the options do not name exactly the partitions that are read.
     """
-    return with_client(options.client, lambda client: asking.starting_offsets(client, options, now))
+    return with_client(
+        options.client, lambda client: offset_reader.starting_offsets(client, options, now)
+    )
 
 
 def planned_once(options: ReadOptions) -> Plan:
@@ -55,7 +57,7 @@ def planned_once(options: ReadOptions) -> Plan:
     """
     now = log_state(options)
     starts, ends = with_client(
-        options.client, lambda client: asking.batch_offsets(client, options, now)
+        options.client, lambda client: offset_reader.batch_offsets(client, options, now)
     )
     ranges = {
         (each.topic, each.partition): each

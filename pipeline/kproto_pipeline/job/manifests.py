@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kproto.wire.errors import ConfigurationError
 from kproto.wire.uuid import Uuid
 
-from ..spark.planning.ranges import OffsetRange
+from ..spark.planning.offset_ranges import OffsetRange
 from .errors import OutputDamagedError
 
 if TYPE_CHECKING:

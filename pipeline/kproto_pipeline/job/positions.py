@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kproto.wire.uuid import ZERO_UUID
 
-from ..spark.planning.ranges import OffsetRange
+from ..spark.planning.offset_ranges import OffsetRange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kproto.client import TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from ..spark.planning.log_state import LogState
+    from ..spark.planning.log_offsets import LogState
 
 __all__ = ["Plan", "Positions", "capped", "next_plan", "rest"]
 

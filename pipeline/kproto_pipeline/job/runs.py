@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ..spark.data_source import register
 from ..spark.options.read_options import parse_read_options
-from ..spark.planning.ranges import DataLossError
+from ..spark.planning.offset_ranges import DataLossError
 from .asking import log_state, planned_once, starting_offsets
 from .errors import OutputExistsError, SettingError
 from .increments import Increments

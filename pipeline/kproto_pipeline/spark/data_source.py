@@ -26,12 +26,12 @@ from ..columns import EVENT_SCHEMA, RECORD_SCHEMA
 from .options.errors import OptionError
 from .options.read_options import parse_columns, parse_read_options
 from .options.write_options import parse_write_options
-from .reading.filters import reader_for
+from .pyspark_versions import as_arrow_schema
+from .reading.filter_pushdown import reader_for
 from .redaction import hide_secrets
-from .releases import as_arrow_schema
+from .sink.sink_rows import check_columns
+from .sink.writers import KprotoStreamWriter, KprotoWriter
 from .streaming.stream_reader import KprotoStreamReader
-from .writing.rows import check_columns
-from .writing.writers import KprotoStreamWriter, KprotoWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from .options.write_options import WriteOptions
-    from .reading.range_reader import KprotoReader
+    from .reading.batch_reader import KprotoReader
 
 __all__ = ["KprotoDataSource", "register"]
 

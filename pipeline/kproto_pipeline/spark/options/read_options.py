@@ -21,8 +21,8 @@ from .client_options import PREFIX, ClientOptions, client_options
 from .errors import OptionError
 from .offset_spec import EARLIEST, LATEST, OffsetSpec, parse_offset_spec
 from .option_json import read_json_object
-from .time_spec import TimeSpec, parse_time, parse_times
-from .values import boolean, duration_ms, filled, positive, whole_number
+from .option_values import boolean, duration_ms, filled, positive, whole_number
+from .timestamp_spec import TimeSpec, parse_time, parse_times
 
 if TYPE_CHECKING:
     from kproto.client import TopicPartition

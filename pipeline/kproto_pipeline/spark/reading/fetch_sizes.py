@@ -12,7 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ..planning.ranges import OffsetRange
+    from ..planning.offset_ranges import OffsetRange
 
 __all__ = ["first_fetch_bytes", "note_size"]
 

@@ -20,16 +20,15 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from kproto.wire.errors import KprotoError
 
-from ..clients import with_client
+from ..client_pool import with_client
 from ..options.offset_spec import LATEST
-from ..options.time_spec import TimeSpec
-from ..planning.asking import check_all_there, log_state, starting_offsets
-from ..planning.ranges import DataLossError, grouped, split_ranges
-from ..reading.range_reader import RangePartition, rows_of
+from ..options.timestamp_spec import TimeSpec
+from ..planning.offset_ranges import DataLossError, grouped, split_ranges
+from ..planning.offset_reader import check_all_there, log_state, starting_offsets
+from ..reading.batch_reader import RangePartition, rows_of
 from ..worker_sockets import ForWorkers
-from .following import commit_offsets
-from .limits import HAS_LIMITS, SupportsTriggerAvailableNow, default_limit, is_all
-from .positions import (
+from .group_commit import commit_offsets
+from .micro_batch_offsets import (
     are_too_few,
     batch_ranges,
     begins,
@@ -41,6 +40,7 @@ from .positions import (
     still_there,
     to_json,
 )
+from .read_limits import HAS_LIMITS, SupportsTriggerAvailableNow, default_limit, is_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from kproto.wire.uuid import Uuid
 
     from ..options.read_options import ReadOptions
-    from ..planning.log_state import LogState
-    from .positions import Offsets
+    from ..planning.log_offsets import LogState
+    from .micro_batch_offsets import Offsets
 
 __all__ = ["KprotoStreamReader"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kproto_pipeline.job.manifests import JobCounts, Manifest
 from kproto_pipeline.job.positions import Plan
 from kproto_pipeline.job.progress import Progress, bars, summary, told_lag
-from kproto_pipeline.spark.planning.ranges import OffsetRange
+from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 
 
 def test_a_run_is_followed() -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.job.manifests import JobCounts, Manifest
 from kproto_pipeline.job.positions import Plan, capped, next_plan, rest
-from kproto_pipeline.spark.planning.log_state import LogState
-from kproto_pipeline.spark.planning.ranges import OffsetRange
+from kproto_pipeline.spark.planning.log_offsets import LogState
+from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 
 from kproto.wire.uuid import ZERO_UUID, Uuid
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from kproto_pipeline.spark.options.read_options import parse_read_options
 from kproto_pipeline.spark.options.write_options import parse_write_options
-from kproto_pipeline.spark.reading.range_reader import KprotoReader
+from kproto_pipeline.spark.reading.batch_reader import KprotoReader
+from kproto_pipeline.spark.sink.writers import KprotoStreamWriter, KprotoWriter
 from kproto_pipeline.spark.streaming.stream_reader import KprotoStreamReader
 from kproto_pipeline.spark.worker_sockets import ForWorkers, send_at_once
-from kproto_pipeline.spark.writing.writers import KprotoStreamWriter, KprotoWriter
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the open files")
 

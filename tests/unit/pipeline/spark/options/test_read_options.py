@@ -6,7 +6,7 @@ import pytest
 from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.offset_spec import EARLIEST, LATEST
 from kproto_pipeline.spark.options.read_options import Selection, parse_read_options
-from kproto_pipeline.spark.options.time_spec import TimeSpec
+from kproto_pipeline.spark.options.timestamp_spec import TimeSpec
 
 GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "flights"}
 

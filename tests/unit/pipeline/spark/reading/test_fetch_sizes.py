@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.planning.ranges import OffsetRange
+from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 from kproto_pipeline.spark.reading import fetch_sizes
 from kproto_pipeline.spark.reading.fetch_sizes import first_fetch_bytes, note_size
-from kproto_pipeline.spark.reading.read_ahead import read_ahead
+from kproto_pipeline.spark.reading.range_fetcher import read_ahead
 
 from tests.unit.client.scripted_broker import ScriptedBroker
 from tests.unit.client.scripted_log import ScriptedLog, batch

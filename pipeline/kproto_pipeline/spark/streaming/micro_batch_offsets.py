@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from kproto.wire.errors import ConfigurationError
 from kproto.wire.uuid import ZERO_UUID
 
-from ..planning.ranges import OffsetRange
+from ..planning.offset_ranges import OffsetRange
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kproto.client import TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from ..planning.log_state import LogState
+    from ..planning.log_offsets import LogState
 
 __all__ = [
     "BatchRanges",

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 from kproto_pipeline.spark.options.write_options import parse_write_options
-from kproto_pipeline.spark.writing import writers
-from kproto_pipeline.spark.writing.writers import _RowsToArrow
+from kproto_pipeline.spark.sink import writers
+from kproto_pipeline.spark.sink.writers import _RowsToArrow
 
 OPTIONS = parse_write_options({"kafka.bootstrap.servers": "h:1"})
 SCHEMA = pa.schema([("time", pa.timestamp("us", "UTC")), ("value", pa.binary())])

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 )
 
 from ..worker_sockets import ForWorkers
-from .task import write_rows
+from .task_writer import write_rows
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter

@@ -15,12 +15,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from kproto.stored.aborted import AbortedTransactions
 
 from ...columns import arrow_batches, events_as_arrow, records_as_arrow
-from ..clients import with_client
-from ..planning.asking import ranges_to_read
-from ..planning.narrowing import ALL
+from ..client_pool import with_client
+from ..planning.offset_reader import ranges_to_read
+from ..planning.range_filter import ALL
 from ..worker_imports import keep_archives
 from ..worker_sockets import ForWorkers
-from .read_ahead import read_ahead
+from .range_fetcher import read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..options.read_options import ReadOptions
-    from ..planning.ranges import OffsetRange
+    from ..planning.offset_ranges import OffsetRange
 
 __all__ = ["KprotoReader", "RangePartition", "rows_of"]
 

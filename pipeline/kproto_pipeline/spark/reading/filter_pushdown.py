@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from ..planning.narrowing import Condition, narrowed
-from .range_reader import KprotoReader
+from ..planning.range_filter import Condition, narrowed
+from .batch_reader import KprotoReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -20,12 +20,12 @@ from kproto.wire.errors import KprotoError
 
 from ...columns.encoding import partition_hashes, record_sections
 from ...columns.plain_arrays import numbers
-from ..clients import on_loop, shared_client
+from ..client_pool import on_loop, shared_client
 from ..worker_imports import keep_archives
-from .beside import Beside
+from .encoding_thread import Beside
 from .errors import RowError
-from .rows import Rows, rows_of
-from .sending import EncodedBatch, Sending
+from .sink_rows import Rows, rows_of
+from .task_producer import EncodedBatch, Sending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.spark.planning.log_state import LogState
-from kproto_pipeline.spark.planning.ranges import OffsetRange
-from kproto_pipeline.spark.streaming.positions import (
+from kproto_pipeline.spark.planning.log_offsets import LogState
+from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
+from kproto_pipeline.spark.streaming.micro_batch_offsets import (
     are_too_few,
     batch_ranges,
     begins,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.planning.asking import log_state, ranges_to_read
+from kproto_pipeline.spark.planning.offset_reader import log_state, ranges_to_read
 
 from kproto.client.cluster.metadata import PartitionInfo, TopicInfo
 from kproto.protocol.error_codes import code_of, error_of_code

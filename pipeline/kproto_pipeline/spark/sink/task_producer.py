@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kproto.client import DeliveryError, EncodedRecords
 from kproto.wire.errors import KprotoError
 
-from ..clients import begin, shared_client
+from ..client_pool import begin, shared_client
 from .errors import RowError
 
 if TYPE_CHECKING:

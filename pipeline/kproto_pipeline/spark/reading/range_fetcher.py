@@ -29,8 +29,8 @@ from kproto.wire.errors import (
 )
 from kproto.wire.uuid import ZERO_UUID
 
-from ..clients import begin, shared_client
-from ..planning.ranges import DataLossError
+from ..client_pool import begin, shared_client
+from ..planning.offset_ranges import DataLossError
 from .fetch_sizes import first_fetch_bytes, note_size
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kproto.records import RecordBatch
 
     from ..options.read_options import ReadOptions
-    from ..planning.ranges import OffsetRange
+    from ..planning.offset_ranges import OffsetRange
 
 __all__ = ["Fetched", "next_offset", "read_ahead"]
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kproto_pipeline.spark.options.write_options import parse_write_options
-from kproto_pipeline.spark.writing import task
-from kproto_pipeline.spark.writing.errors import RowError
-from kproto_pipeline.spark.writing.task import write_rows
+from kproto_pipeline.spark.sink import task
+from kproto_pipeline.spark.sink.errors import RowError
+from kproto_pipeline.spark.sink.task_writer import write_rows
 
 from kproto.broker import Broker, Close, Cluster, CutFrame, ErrorCode, SilentConnection
 from kproto.client import ClientSettings

@@ -11,9 +11,9 @@ import pytest
 from kproto_pipeline.columns import RECORD_SCHEMA
 from kproto_pipeline.columns.chunks import column_chunks
 from kproto_pipeline.spark.options.read_options import ReadOptions, parse_read_options
-from kproto_pipeline.spark.planning.ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.reading.range_reader import KprotoReader, RangePartition
-from kproto_pipeline.spark.reading.read_ahead import read_ahead
+from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
+from kproto_pipeline.spark.reading.batch_reader import KprotoReader, RangePartition
+from kproto_pipeline.spark.reading.range_fetcher import read_ahead
 
 from kproto import ClientSettings, CorruptBatchError, RequestTimeoutError
 from kproto.messages import FetchRequest, ListOffsetsRequest

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.spark.planning.narrowing import ALL, Condition, Narrowing, narrowed
+from kproto_pipeline.spark.planning.range_filter import ALL, Condition, Narrowing, narrowed
 
 NUMBERS = st.integers(-3, 12)
 COMPARED: dict[str, Callable[[Any, Any], bool]] = {

@@ -14,7 +14,7 @@ from kproto.wire.errors import ConfigurationError
 
 from .errors import OptionError
 from .offset_spec import parse_partitions
-from .values import whole_number
+from .option_values import whole_number
 
 if TYPE_CHECKING:
     from kproto.client import TopicPartition

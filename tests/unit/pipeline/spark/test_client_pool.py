@@ -12,7 +12,7 @@ import time
 import traceback
 
 import pytest
-from kproto_pipeline.spark.clients import (
+from kproto_pipeline.spark.client_pool import (
     Work,
     begin,
     close_clients,

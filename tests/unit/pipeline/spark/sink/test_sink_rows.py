@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.write_options import parse_write_options
-from kproto_pipeline.spark.writing.errors import RowError
-from kproto_pipeline.spark.writing.rows import check_columns, rows_of
+from kproto_pipeline.spark.sink.errors import RowError
+from kproto_pipeline.spark.sink.sink_rows import check_columns, rows_of
 
 from .test_task import HEADERS
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from kproto_pipeline.columns.chunks import column_chunks
 from kproto_pipeline.spark.options.read_options import ReadOptions, parse_read_options
-from kproto_pipeline.spark.planning.asking import ranges_to_read
-from kproto_pipeline.spark.planning.ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.reading.read_ahead import read_ahead
+from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
+from kproto_pipeline.spark.planning.offset_reader import ranges_to_read
+from kproto_pipeline.spark.reading.range_fetcher import read_ahead
 
 from kproto.messages import ApiVersionsRequest, FetchRequest, MetadataRequest
 from kproto.protocol.connection import ReceivedRequest

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.spark.planning.ranges import (
+from kproto_pipeline.spark.planning.offset_ranges import (
     DataLossError,
     OffsetRange,
     plan_ranges,

@@ -17,18 +17,18 @@ from kproto.wire.errors import BrokerResponseError
 
 from ..options.errors import OptionError
 from ..options.offset_spec import check_partitions, concrete_offsets
-from ..options.time_spec import TimeSpec
-from .log_state import LogState
-from .narrowing import ALL
-from .ranges import DataLossError, plan_ranges, split_ranges
+from ..options.timestamp_spec import TimeSpec
+from .log_offsets import LogState
+from .offset_ranges import DataLossError, plan_ranges, split_ranges
+from .range_filter import ALL
 
 if TYPE_CHECKING:
     from kproto.client import Client, TopicPartition
     from kproto.wire.uuid import Uuid
 
     from ..options.read_options import ReadOptions, Selection
-    from .narrowing import Narrowing
-    from .ranges import OffsetRange
+    from .offset_ranges import OffsetRange
+    from .range_filter import Narrowing
 
 __all__ = ["batch_offsets", "check_all_there", "log_state", "ranges_to_read", "starting_offsets"]
 

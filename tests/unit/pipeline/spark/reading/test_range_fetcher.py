@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.columns.chunks import column_chunks
-from kproto_pipeline.spark.clients import close_clients
+from kproto_pipeline.spark.client_pool import close_clients
 from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.planning.ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.reading.read_ahead import Fetched, next_offset, read_ahead
+from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
+from kproto_pipeline.spark.reading.range_fetcher import Fetched, next_offset, read_ahead
 
 from kproto import CorruptBatchError
 from tests.unit.client.scripted_broker import ScriptedBroker
