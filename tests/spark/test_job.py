@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kproto_cloudevents import CloudEvent, to_kafka
 from kproto_pipeline.job import CountMismatchError, JobCounts, OutputExistsError, run_job
-from kproto_pipeline.job.increments import agreed
-from kproto_pipeline.job.running import undone_after_failure
+from kproto_pipeline.job.increment_writer import agreed
+from kproto_pipeline.job.job_cleanup import undone_after_failure
 
 from kproto.client import ProducerRecord
 from tests.spark.conftest import Topics

@@ -16,12 +16,12 @@ from kproto_pipeline.job import (
     JobSettings,
     OutputBusyError,
     OutputDamagedError,
-    increments,
+    increment_writer,
+    job_run,
     output_files,
     run,
-    runs,
 )
-from kproto_pipeline.job.locks import only_run
+from kproto_pipeline.job.output_lock import only_run
 from kproto_pipeline.job.settings import DeadLetters, Output
 
 from tests.spark.conftest import Topics
@@ -39,7 +39,7 @@ class Killed(BaseException):
 @pytest.fixture
 def no_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is killed clears nothing away."""
-    for module in (increments, runs):
+    for module in (increment_writer, job_run):
         monkeypatch.setattr(module, "undone_after_failure", lambda spark, undo: nullcontext())
 
 
@@ -70,7 +70,7 @@ def settings(topics: Topics, topic: str, folder: Path, mode: Any, **more: Any) -
     return JobSettings(source, Output(str(folder / "lake")), mode=mode, max_records=2, **more)
 
 
-STEPS = [step for step in increments.STEPS if step != "dead letters written"]
+STEPS = [step for step in increment_writer.STEPS if step != "dead letters written"]
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ def test_killed_at_each_step_and_run_again(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path, letters: bool, times: int
 ) -> None:
     embedded_topics.fill(topic_name, RECORDS)
-    for step in increments.STEPS if letters else STEPS:
+    for step in increment_writer.STEPS if letters else STEPS:
         folder = tmp_path / step
         wanted = settings(
             embedded_topics,

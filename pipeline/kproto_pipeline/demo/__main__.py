@@ -5,7 +5,7 @@ import sys
 if __name__ == "__main__":
     try:
         from ..job.interrupts import as_process
-        from .program import main
+        from .command import main
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(130)

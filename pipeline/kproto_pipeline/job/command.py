@@ -187,7 +187,7 @@ def check_installed() -> None:
 def _run(settings: JobSettings) -> int:
     from pyspark.errors import PySparkException
 
-    from .running_command import run_command
+    from .command_run import run_command
 
     try:
         return run_command(settings)

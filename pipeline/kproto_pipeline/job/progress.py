@@ -10,13 +10,13 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from .manifests import JobCounts
+from .manifest import JobCounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .manifests import Manifest
-    from .positions import Plan
+    from .increment_plan import Plan
+    from .manifest import Manifest
 
 __all__ = ["Progress", "bars", "summary"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kproto_pipeline.job.manifests import JobCounts, Manifest
-from kproto_pipeline.job.positions import Plan
+from kproto_pipeline.job.increment_plan import Plan
+from kproto_pipeline.job.manifest import JobCounts, Manifest
 from kproto_pipeline.job.progress import Progress, bars, summary, told_lag
 from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 

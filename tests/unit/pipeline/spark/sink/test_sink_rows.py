@@ -9,7 +9,7 @@ from kproto_pipeline.spark.options.write_options import parse_write_options
 from kproto_pipeline.spark.sink.errors import RowError
 from kproto_pipeline.spark.sink.sink_rows import check_columns, rows_of
 
-from .test_task import HEADERS
+from .test_task_writer import HEADERS
 
 PLAIN = parse_write_options({"kafka.bootstrap.servers": "h:1"})
 EVENTS = parse_write_options({"kafka.bootstrap.servers": "h:1", "cloudEvents": "binary"})

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kproto_pipeline.spark.options.write_options import parse_write_options
-from kproto_pipeline.spark.sink import task
+from kproto_pipeline.spark.sink import task_writer
 from kproto_pipeline.spark.sink.errors import RowError
 from kproto_pipeline.spark.sink.task_writer import write_rows
 
@@ -65,9 +65,9 @@ def numbers_of(records: list[Record]) -> list[int]:
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little is encoded together, so that there are many steps."""
-    monkeypatch.setattr(task, "_TOGETHER_BYTES", 1_000)
-    monkeypatch.setattr(task, "_LARGE_BYTES", 2_000)
-    monkeypatch.setattr(task, "_PART_BYTES", 500)
+    monkeypatch.setattr(task_writer, "_TOGETHER_BYTES", 1_000)
+    monkeypatch.setattr(task_writer, "_LARGE_BYTES", 2_000)
+    monkeypatch.setattr(task_writer, "_PART_BYTES", 500)
 
 
 @pytest.fixture(autouse=True)
@@ -102,10 +102,10 @@ def test_steps_are_neither_small_nor_large(sizes: list[int], least: int) -> None
         first += size
         if first >= len(rows):
             break
-    steps = list(task._together(given))
+    steps = list(task_writer._together(given))
     assert [each for step in steps for each in step.to_pylist()] == rows
     assert all(least <= step.nbytes < 3_000 for step in steps[:-1])
-    assert not any(task._together(batches_of([], 1)))
+    assert not any(task_writer._together(batches_of([], 1)))
 
 
 def keyless(number: int) -> dict[str, Any]:

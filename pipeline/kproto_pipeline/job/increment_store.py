@@ -17,7 +17,7 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from .errors import OutputDamagedError
-from .manifests import MANIFEST, Manifest
+from .manifest import MANIFEST, Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

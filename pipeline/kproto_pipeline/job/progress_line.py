@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Self, TextIO
 from kproto.wire.errors import KprotoError
 
 from ..spark.options.read_options import parse_read_options
-from .asking import ends_now
 from .progress import Progress, told_increment, told_lag
+from .source_offsets import ends_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from .manifests import Manifest
-    from .positions import Plan
+    from .increment_plan import Plan
+    from .manifest import Manifest
 
 __all__ = ["LiveLine"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kproto_pipeline.job.verdicts import with_status
+from kproto_pipeline.job.event_status import with_status
 
 pytestmark = pytest.mark.spark
 

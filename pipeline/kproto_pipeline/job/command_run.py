@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
+from .event_status import VALID
+from .increment_store import folder_name
 from .interrupts import INTERRUPTED
-from .lake import folder_name
-from .live_line import LiveLine
+from .job_run import run
 from .progress import bars, summary
-from .runs import run
+from .progress_line import LiveLine
 from .spark_session import spark_session, spark_work
-from .verdicts import VALID
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from .runs import RunResult
+    from .job_run import RunResult
     from .settings import JobSettings
 
 __all__ = ["run_command"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..spark.client_pool import with_client
 from ..spark.planning import offset_reader
 from ..spark.planning.offset_ranges import OffsetRange, plan_ranges
-from .positions import Plan
+from .increment_plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

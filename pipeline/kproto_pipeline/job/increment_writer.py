@@ -17,18 +17,18 @@ from pyspark.sql.types import StructType
 
 from ..columns import EVENT_SCHEMA
 from .errors import CountMismatchError
-from .manifests import JobCounts, Manifest
-from .running import undone_after_failure
-from .verdicts import DUPLICATE, INVALID, STATUSES, VALID, status_count, with_status
+from .event_status import DUPLICATE, INVALID, STATUSES, VALID, status_count, with_status
+from .job_cleanup import undone_after_failure
+from .manifest import JobCounts, Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-    from .lake import Lake
+    from .increment_plan import Plan
+    from .increment_store import Lake
     from .output_files import OutputFiles
-    from .positions import Plan
     from .settings import JobSettings, Output
 
 __all__ = ["STEPS", "Increments", "agreed", "pinned"]

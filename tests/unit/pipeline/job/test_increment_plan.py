@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.job.manifests import JobCounts, Manifest
-from kproto_pipeline.job.positions import Plan, capped, next_plan, rest
+from kproto_pipeline.job.increment_plan import Plan, capped, next_plan, rest
+from kproto_pipeline.job.manifest import JobCounts, Manifest
 from kproto_pipeline.spark.planning.log_offsets import LogState
 from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 

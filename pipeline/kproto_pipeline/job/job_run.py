@@ -19,23 +19,23 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ..spark.data_source import register
 from ..spark.options.read_options import parse_read_options
 from ..spark.planning.offset_ranges import DataLossError
-from .asking import log_state, planned_once, starting_offsets
 from .errors import OutputExistsError, SettingError
-from .increments import Increments
-from .lake import Lake
-from .locks import only_run
-from .manifests import JobCounts
+from .increment_plan import capped, next_plan, rest
+from .increment_store import Lake
+from .increment_writer import Increments
+from .job_cleanup import undone_after_failure
+from .manifest import JobCounts
 from .output_files import OutputFiles
-from .positions import capped, next_plan, rest
-from .running import undone_after_failure
+from .output_lock import only_run
+from .source_offsets import log_state, planned_once, starting_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
-    from .manifests import Manifest
-    from .positions import Plan
+    from .increment_plan import Plan
+    from .manifest import Manifest
     from .settings import JobSettings
 
 __all__ = ["RunResult", "Watcher", "promise", "run"]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from kproto_pipeline.demo import program
+from kproto_pipeline.demo import command
 from kproto_pipeline.demo.report import Check
 
 from kproto import __version__
@@ -15,7 +15,7 @@ from kproto.wire.errors import BrokerConnectionError
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        program.main(["--version"])
+        command.main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"kproto_pipeline.demo {__version__}\n"
 
@@ -53,9 +53,9 @@ def test_a_wrong_count_is_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, found: int, code: int
 ) -> None:
     monkeypatch.setattr(
-        program, "run", lambda *_, **__: [Check("valid", 3, 3), Check("read", 3, found)]
+        command, "run", lambda *_, **__: [Check("valid", 3, 3), Check("read", 3, found)]
     )
-    assert program.main([]) == code
+    assert command.main([]) == code
 
 
 def test_an_error_is_exit_code_1(
@@ -64,8 +64,8 @@ def test_an_error_is_exit_code_1(
     def fail(*_: object, **__: object) -> list[Check]:
         raise BrokerConnectionError("refused", address="h:1")
 
-    monkeypatch.setattr(program, "run", fail)
-    assert program.main([]) == 1
+    monkeypatch.setattr(command, "run", fail)
+    assert command.main([]) == 1
     assert capsys.readouterr().err == "error: h:1: refused\n"
 
 
@@ -75,6 +75,6 @@ def test_an_interrupt_is_one_line_and_exit_code_130(
     def interrupted(*_: object, **__: object) -> list[Check]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(program, "run", interrupted)
-    assert program.main([]) == 130
+    monkeypatch.setattr(command, "run", interrupted)
+    assert command.main([]) == 130
     assert capsys.readouterr().err == "interrupted\n"

@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
     """The whole way of the flights; every count that was checked."""
     check_installed()
-    from .way import go
+    from .demo_run import go
 
     return go(output, limit, batch=batch)
 

@@ -1,7 +1,7 @@
 """The whole way of the flights: published, through the job, into counts, a table and a chart.
 
 Owns the order of the stages, and that what one has begun is ended however the way ends. Needs the
-packages that `program` looks for before it imports this.
+packages that `command` looks for before it imports this.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from ..job import JobSettings, RunResult, run
 from ..job.interrupts import entered, run_in_own_thread
-from ..job.live_line import LiveLine
+from ..job.job_cleanup import undone_after_failure
 from ..job.output_files import OutputFiles
-from ..job.running import undone_after_failure
+from ..job.progress_line import LiveLine
 from ..job.settings import Output
 from ..job.spark_session import spark_session, spark_work
 from .flight_tables import carrier_rows, flight_table, hour_rows
