@@ -1,7 +1,7 @@
 """The bytes of a fetch response as Arrow columns: of records, or of the CloudEvents in them.
 
-`arrow_batches` is the way in, and the way leads down: `sections` finds the batches, `chunks` reads
-their fields with `lockstep`, `arrow_records` or `arrow_events` makes Arrow of them. Knows no Spark,
+`arrow_batches` is the way in, and the way leads down: `batch_sections` finds the batches, `chunks` reads
+their fields with `field_reader`, `arrow_records` or `arrow_events` makes Arrow of them. Knows no Spark,
 no client and no socket.
 """
 

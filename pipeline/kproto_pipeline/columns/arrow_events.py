@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from kproto_cloudevents import CloudEvent, CloudEventError, from_kafka
 from kproto_cloudevents.values.types import canonical
 
+from .arrow_numpy import numbers, truths, values_of
 from .arrow_records import RECORD_SCHEMA, binary_array, record_array
 from .event_checks import CHECKS, check_plain_text
-from .plain_arrays import numbers, truths, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from .plain_arrays import numbers, repeated, truths
+from .arrow_numpy import numbers, repeated, truths
 
 if TYPE_CHECKING:
     from .record_columns import ByteRanges, Int32s, Int64s, RecordColumns

@@ -2,7 +2,7 @@
 
 Owns the way from the `records` bytes of a fetch response to chunks of columns, and which batch is
 named when one is broken. Where the records of each batch stand, and which batches are read
-together, is `sections`' to know; how the fields of many records are read at once is `lockstep`'s;
+together, is `batch_sections`' to know; how the fields of many records are read at once is `field_reader`'s;
 how columns become Arrow arrays `arrow_records`' and `arrow_events`'.
 
 Messages of magic 0 and 1, which few brokers still hold, go through the record decoder.
@@ -22,17 +22,17 @@ from kproto.records import LOG_APPEND_TIME, MAX_DECOMPRESSED_BYTES
 from kproto.records.any_magic import as_buffer
 from kproto.wire.errors import CorruptBatchError
 
-from .lockstep import FieldReader, header_ranges, record_ends
+from .batch_sections import MAX_CHUNK_BYTES, BatchGroup, section_groups
+from .field_reader import FieldReader, header_ranges, record_ends
 from .record_columns import ByteRanges, RecordColumns, message_columns
-from .sections import MAX_CHUNK_BYTES, BatchGroup, section_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kproto.stored.aborted import AbortedTransactions
 
+    from .batch_sections import BatchSection
     from .record_columns import Int32s, Int64s
-    from .sections import BatchSection
 
 __all__ = ["column_chunks"]
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from kproto_cloudevents.values.media_type import parse_media_type
 from kproto_cloudevents.versions.tables import V1_0
 
-from .plain_arrays import lengths, nulls_of, truths_of, values_of
+from .arrow_numpy import lengths, nulls_of, truths_of, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -22,12 +22,12 @@ from kproto_cloudevents import CloudEvent, CloudEventError, to_kafka
 from kproto.records import GrowingBatch
 
 from ..arrow_events import EVENT_SCHEMA, events_as_arrow
+from ..arrow_numpy import numbers, scalar_of
 from ..arrow_records import RECORD_SCHEMA
 from ..event_checks import CHECKS, check_plain_text
-from ..plain_arrays import numbers, scalar_of
 from ..to_arrow import arrow_batches
 from .headers import HeaderColumn, check_keys, headers_of_lists, joined, lengths_of, regrouped
-from .sections import record_sections
+from .record_sections import record_sections
 from .varints import varints
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..plain_arrays import empty_bytes, lengths, numbers, scalar_of
+from ..arrow_numpy import empty_bytes, lengths, numbers, scalar_of
 from .varints import NULL_LENGTH, varints
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import pyarrow as pa
 from kproto.client import EncodedRecords
 from kproto.wire.errors import KprotoError
 
+from ...columns.arrow_numpy import numbers
 from ...columns.encoding import partition_hashes, record_sections
-from ...columns.plain_arrays import numbers
 from ..client_pool import on_loop, shared_client
 from ..worker_imports import keep_archives
 from .encoding_thread import Beside

@@ -6,9 +6,9 @@ import struct
 from typing import Any
 
 import pytest
-from kproto_pipeline.columns import sections
+from kproto_pipeline.columns import batch_sections
+from kproto_pipeline.columns.batch_sections import BatchSection
 from kproto_pipeline.columns.chunks import column_chunks
-from kproto_pipeline.columns.sections import BatchSection
 
 from kproto.records import encode_batch
 from kproto.wire.errors import CorruptBatchError
@@ -61,13 +61,13 @@ def test_batches_outside_the_wanted_offsets_are_not_decompressed(
         for n in range(5)
     )
     read: list[int] = []
-    decompress = sections._decompress
+    decompress = batch_sections._decompress
 
     def counting(section: BatchSection, *others: Any) -> None:
         read.append(section.batch.base_offset)
         decompress(section, *others)
 
-    monkeypatch.setattr(sections, "_decompress", counting)
+    monkeypatch.setattr(batch_sections, "_decompress", counting)
     (chunk,) = column_chunks(data, start=2, end=4)
     assert chunk.offsets.tolist() == read == [2, 3]
 

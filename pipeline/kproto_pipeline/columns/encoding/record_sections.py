@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from ..plain_arrays import scalar_of
+from ..arrow_numpy import scalar_of
 from .headers import joined, lengths_of
 from .varints import varint_sizes, varints
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kproto_pipeline.columns import lockstep
+from kproto_pipeline.columns import field_reader
 
 from kproto.wire.errors import CorruptBatchError
 from tests.unit.pipeline.columns.decoded_rows import rows_of
@@ -61,12 +61,12 @@ def test_a_long_batch_among_many_short_ones_is_not_walked_in_lockstep(place: int
             return super().take(*args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lockstep, "_RECORD_BYTES", lockstep._RECORD_BYTES.view(Counting))
-        found = lockstep.record_ends(data, starts, ends, sizes)
+        patch.setattr(field_reader, "_RECORD_BYTES", field_reader._RECORD_BYTES.view(Counting))
+        found = field_reader.record_ends(data, starts, ends, sizes)
     assert steps == 2, "then fewer batches are left than a step is worth"
     assert found[np.cumsum(sizes) - 1].tolist() == ends
     with pytest.raises(CorruptBatchError, match="do not fill"):
-        lockstep.record_ends(
+        field_reader.record_ends(
             data, starts, [end - (n == place) for n, end in enumerate(ends)], sizes
         )
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.columns.plain_arrays import (
+from kproto_pipeline.columns.arrow_numpy import (
     empty_bytes,
     lengths,
     nulls_of,
