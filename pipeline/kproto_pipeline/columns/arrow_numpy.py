@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from .record_columns import Bools, Int64s
 
 __all__ = [
+    "binary_scalar",
+    "boolean_array",
+    "boolean_values",
     "empty_bytes",
+    "integer_values",
     "lengths",
-    "nulls_of",
-    "numbers",
-    "repeated",
-    "scalar_of",
-    "truths",
-    "truths_of",
-    "values_of",
+    "null_mask",
+    "number_array",
+    "repeated_text",
 ]
 
 #: What is read here, by its type in Arrow.
@@ -35,7 +35,7 @@ _DTYPES: Final[dict[pa.DataType, np.dtype[Any]]] = {
 }
 
 
-def numbers(
+def number_array(
     values: npt.NDArray[Any], kind: pa.DataType | None = None, *, null: Bools | None = None
 ) -> pa.Array:
     """Numbers as an array of `kind`, or of their own; null where `null` says so."""
@@ -45,12 +45,12 @@ def numbers(
     return pa.Array.from_buffers(kind, len(found), [validity, pa.py_buffer(found)])
 
 
-def truths(values: Bools) -> pa.Array:
+def boolean_array(values: Bools) -> pa.Array:
     """Truth values."""
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bits(values)])
 
 
-def repeated(text: str, count: int) -> pa.Array:
+def repeated_text(text: str, count: int) -> pa.Array:
     """The same text in every row."""
     data = text.encode()
     offsets = np.arange(count + 1, dtype=np.int32) * len(data)
@@ -67,29 +67,29 @@ def empty_bytes(count: int) -> pa.Array:
     )
 
 
-def scalar_of(data: bytes) -> pa.Scalar:
+def binary_scalar(data: bytes) -> pa.Scalar:
     """One byte string."""
     offsets = np.array([0, len(data)], dtype=np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), 1, buffers)[0]
 
 
-def values_of(array: pa.Array) -> npt.NDArray[Any]:
+def integer_values(array: pa.Array) -> npt.NDArray[Any]:
     """The integers of an array, over its memory; those of nulls are any."""
     data: npt.NDArray[Any] = np.frombuffer(array.buffers()[1] or b"", dtype=_DTYPES[array.type])
     return data[array.offset : array.offset + len(array)]
 
 
-def truths_of(array: pa.Array, *, null: bool) -> Bools:
+def boolean_values(array: pa.Array, *, null: bool) -> Bools:
     """The truth values of an array; `null` in the place of nulls."""
     found = _unpacked(array.buffers()[1], array)
-    missing = nulls_of(array)
+    missing = null_mask(array)
     if missing is not None:
         found[missing] = null
     return found
 
 
-def nulls_of(array: pa.Array) -> Bools | None:
+def null_mask(array: pa.Array) -> Bools | None:
     """Which rows are null; None where there are none."""
     if not array.null_count:
         return None
@@ -106,7 +106,7 @@ def lengths(array: pa.Array, *, null: int) -> Int64s:
         return np.full(len(array), null, dtype=np.int64)
     bounds = np.frombuffer(array.buffers()[1] or b"", dtype=np.int64 if large else np.int32)
     found = np.diff(bounds[array.offset : array.offset + len(array) + 1]).astype(np.int64)
-    missing = nulls_of(array)
+    missing = null_mask(array)
     if missing is not None:
         found[missing] = null
     return found

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from kproto.version import __version__
 from kproto.wire.errors import ConfigurationError, KprotoError
 
-from ..job.interrupts import INTERRUPTED, ending_signals_interrupt
+from ..job.interrupts import INTERRUPTED, signals_as_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--batch", action="store_true", help="publish everything first, then run the job once"
     )
     options = parser.parse_args(arguments)
-    with ending_signals_interrupt():
+    with signals_as_interrupts():
         try:
             checks = run(options.output, options.flights, batch=options.batch)
         except KeyboardInterrupt:
@@ -60,9 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
     """The whole way of the flights; every count that was checked."""
     check_installed()
-    from .demo_run import go
+    from .demo_run import run_demo
 
-    return go(output, limit, batch=batch)
+    return run_demo(output, limit, batch=batch)
 
 
 def check_installed() -> None:

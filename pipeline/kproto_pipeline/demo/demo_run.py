@@ -16,12 +16,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..job import JobSettings, RunResult, run
-from ..job.interrupts import entered, run_in_own_thread
-from ..job.job_cleanup import undone_after_failure
+from ..job.interrupts import enter_uninterrupted, run_coroutine_in_thread
+from ..job.job_cleanup import cleanup_on_failure
 from ..job.output_files import OutputFiles
-from ..job.progress_line import LiveLine
+from ..job.progress_line import ProgressLine
 from ..job.settings import Output
-from ..job.spark_session import spark_session, spark_work
+from ..job.spark_session import run_spark_work, spark_session
 from .flight_tables import carrier_rows, flight_table, hour_rows
 from .flights import Expected, flight_records, read_flights
 from .progress import Stage
@@ -33,7 +33,7 @@ from .publishing import (
     publish,
     topic_removed,
 )
-from .report import Check, Pace, all_checks, draw_delay_by_hour, print_report
+from .report import Check, StageRate, all_checks, draw_delay_by_hour, print_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from ..job import JobCounts
 
-__all__ = ["go"]
+__all__ = ["run_demo"]
 
 #: A Java that lives for seconds: no time for the second compiler and a collector with threads.
 _SPARK: Final = {
@@ -55,17 +55,19 @@ _SPARK: Final = {
 _INTERVAL_S: Final = 1.0
 
 
-def go(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
+def run_demo(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
     """Print as it goes, and return every count that was checked."""
     flights = read_flights(limit)
     expected = Expected(len(flights))
     topic = f"kproto-demo-{uuid.uuid4().hex[:12]}"
     parquet = str(output.absolute() / "events")
     with ExitStack() as closing:
-        bootstrap = os.environ.get("KPROTO_BOOTSTRAP") or entered(closing, embedded_broker())
+        bootstrap = os.environ.get("KPROTO_BOOTSTRAP") or enter_uninterrupted(
+            closing, embedded_broker()
+        )
         print(f"broker {bootstrap}, topic {topic}")
-        entered(closing, topic_removed(bootstrap, topic))
-        run_in_own_thread(create(bootstrap, topic))
+        enter_uninterrupted(closing, topic_removed(bootstrap, topic))
+        run_coroutine_in_thread(create(bootstrap, topic))
         source = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
         way = _batch if batch else _stream
         spark, published, counts, paces = way(closing, source, flights, expected, parquet)
@@ -74,7 +76,7 @@ def go(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
             events = flight_table(spark, parquet)
             return carrier_rows(events), hour_rows(events)
 
-        carriers, by_hour = spark_work(spark, tables)
+        carriers, by_hour = run_spark_work(spark, tables)
     checks = all_checks(expected, published, counts, carriers)
     print_report(checks, carriers, paces)
     chart = output / "delay-by-hour.png"
@@ -89,7 +91,7 @@ def _batch(
     flights: Sequence[Mapping[str, object]],
     expected: Expected,
     parquet: str,
-) -> tuple[SparkSession, int, JobCounts, list[Pace]]:
+) -> tuple[SparkSession, int, JobCounts, list[StageRate]]:
     """Everything is published, then the job reads it once, and once again to tell its warm rate."""
     with Stage("encode", expected.records) as encoding:
         records = []
@@ -97,21 +99,21 @@ def _batch(
             records.append(record)
             encoding.advance_to(len(records))
     with Stage("publish", expected.records) as publishing:
-        published = run_in_own_thread(
+        published = run_coroutine_in_thread(
             publish(source["kafka.bootstrap.servers"], source["subscribe"], records, publishing)
         )
     began = time.monotonic()
     spark = closing.enter_context(spark_session("kproto-demo", _SPARK))
     paces = [
-        Pace("encode", encoding.seconds, expected.records),
-        Pace("publish", publishing.seconds, expected.records),
-        Pace("Spark begins", time.monotonic() - began, None),
+        StageRate("encode", encoding.seconds, expected.records),
+        StageRate("publish", publishing.seconds, expected.records),
+        StageRate("Spark begins", time.monotonic() - began, None),
     ]
     settings = JobSettings(source, Output(parquet, overwrite=True))
     for what in ("first run", "warm run"):
-        with LiveLine(spark, source) as line:
-            result = spark_work(spark, partial(run, spark, settings, watcher=line))
-        paces.append(Pace(what, sum(line.seconds), result.counts.read))
+        with ProgressLine(spark, source) as line:
+            result = run_spark_work(spark, partial(run, spark, settings, listener=line))
+        paces.append(StageRate(what, sum(line.seconds), result.counts.read))
     return spark, published, result.counts, paces
 
 
@@ -121,12 +123,12 @@ def _stream(
     flights: Sequence[Mapping[str, object]],
     expected: Expected,
     parquet: str,
-) -> tuple[SparkSession, int, JobCounts, list[Pace]]:
+) -> tuple[SparkSession, int, JobCounts, list[StageRate]]:
     """The job reads the topic while it is published, and ends when it has read everything."""
     stage = Stage("publish", expected.records, out=io.StringIO())
     # The last third is published when the first increment is there, so that there is a warm one.
     warm = threading.Event()
-    publisher = entered(
+    publisher = enter_uninterrupted(
         closing,
         Publisher(
             source["kafka.bootstrap.servers"],
@@ -151,20 +153,20 @@ def _stream(
         files = OutputFiles(spark, parquet)
         aside = files.beside("writing")
         settings = JobSettings(source, Output(aside), mode="stream", interval_s=_INTERVAL_S)
-        with undone_after_failure(spark, lambda: files.delete(aside)):
-            result = run(spark, settings, watcher=line, stopped=stopped, enough=enough)
+        with cleanup_on_failure(spark, lambda: files.delete(aside)):
+            result = run(spark, settings, listener=line, stopped=stopped, enough=enough)
             if not stopped.is_set():
                 files.replace(aside)
         return result
 
-    with LiveLine(spark, source, before=lambda: f"published {stage.done:,}  ") as line:
-        result = spark_work(spark, streamed, stopped.set)
+    with ProgressLine(spark, source, before=lambda: f"published {stage.done:,}  ") as line:
+        result = run_spark_work(spark, streamed, stopped.set)
     first, *others = line.seconds
     paces = [
-        Pace("Spark begins", started - began, None),
-        Pace("publish", stage.seconds, publisher.published),
-        Pace("first increment", first, line.read[0]),
+        StageRate("Spark begins", started - began, None),
+        StageRate("publish", stage.seconds, publisher.published),
+        StageRate("first increment", first, line.read[0]),
     ]
     if others:
-        paces.append(Pace("warm increments", sum(others), sum(line.read[1:])))
+        paces.append(StageRate("warm increments", sum(others), sum(line.read[1:])))
     return spark, publisher.published, result.counts, paces

@@ -17,8 +17,8 @@ from .increment_store import folder_name
 from .interrupts import INTERRUPTED
 from .job_run import run
 from .progress import bars, summary
-from .progress_line import LiveLine
-from .spark_session import spark_session, spark_work
+from .progress_line import ProgressLine
+from .spark_session import run_spark_work, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,12 +39,12 @@ def run_command(settings: JobSettings) -> int:
     stopped = threading.Event()
     with spark_session("kproto-pipeline", settings.spark) as spark:
         started = time.monotonic()
-        with LiveLine(spark, settings.source) as line:
+        with ProgressLine(spark, settings.source) as line:
             interrupted = False
             result: RunResult | None = None
             try:
-                result = spark_work(
-                    spark, lambda: run(spark, settings, watcher=line, stopped=stopped), stopped.set
+                result = run_spark_work(
+                    spark, lambda: run(spark, settings, listener=line, stopped=stopped), stopped.set
                 )
             except KeyboardInterrupt:
                 if settings.mode != "stream":
@@ -56,7 +56,7 @@ def run_command(settings: JobSettings) -> int:
         seconds = {"Spark began in": started - began, "the job took": ran - started}
         print(*summary(line.progress.counts, line.progress.increments, seconds), sep="\n")
         if result is not None and result.increments:
-            print(*spark_work(spark, lambda: _chart(spark, settings, result)), sep="\n")
+            print(*run_spark_work(spark, lambda: _chart(spark, settings, result)), sep="\n")
     return INTERRUPTED if interrupted else 0
 
 

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from kproto.client import TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from ..spark.planning.log_offsets import LogState
+    from ..spark.planning.log_offsets import LogOffsets
 
-__all__ = ["Plan", "Positions", "capped", "next_plan", "rest"]
+__all__ = ["Positions", "ReadPlan", "limit_plan", "plan_next", "rest"]
 
 #: Where the next increment begins, by partition, and of which topic of that name.
 Positions: TypeAlias = "Mapping[TopicPartition, tuple[int, Uuid]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadPlan:
     """One range for each partition, in order, also where it is empty; what was lost, in words."""
 
     ranges: tuple[OffsetRange, ...]
@@ -44,9 +44,9 @@ class Plan:
         return {(each.topic, each.partition): (each.end, each.topic_id) for each in self.ranges}
 
 
-def next_plan(
-    now: LogState, stands: Positions, starts: Mapping[TopicPartition, int] | None = None
-) -> Plan:
+def plan_next(
+    now: LogOffsets, stands: Positions, starts: Mapping[TopicPartition, int] | None = None
+) -> ReadPlan:
     """Everything from where the job stands up to the end of the logs.
 
     `starts` are the offsets at which a first run begins. A partition that is in neither is new, and
@@ -83,10 +83,10 @@ def next_plan(
         start, known = stands[topic, partition]
         losses.append(f"{topic}-{partition}: read up to {start}, but it is there no more")
         ranges.append(OffsetRange(topic, partition, start, start, known))
-    return Plan(tuple(sorted(ranges)), tuple(losses))
+    return ReadPlan(tuple(sorted(ranges)), tuple(losses))
 
 
-def capped(plan: Plan, most: int | None) -> Plan:
+def limit_plan(plan: ReadPlan, most: int | None) -> ReadPlan:
     """The beginning of a plan: at most `most` offsets, shared out by what each partition has.
 
     Every partition that has something gives at least one, so that none waits for ever; by that,
@@ -98,7 +98,7 @@ def capped(plan: Plan, most: int | None) -> Plan:
     shares: Sequence[int] = [
         max(1, each.size * most // total) if each.size else 0 for each in plan.ranges
     ]
-    return Plan(
+    return ReadPlan(
         tuple(
             OffsetRange(each.topic, each.partition, each.start, each.start + share, each.topic_id)
             for each, share in zip(plan.ranges, shares, strict=True)
@@ -107,10 +107,10 @@ def capped(plan: Plan, most: int | None) -> Plan:
     )
 
 
-def rest(plan: Plan, done: Plan) -> Plan:
+def rest(plan: ReadPlan, done: ReadPlan) -> ReadPlan:
     """What is left of a plan when its beginning is done."""
     ranges = [
         OffsetRange(each.topic, each.partition, read.end, each.end, each.topic_id)
         for each, read in zip(plan.ranges, done.ranges, strict=True)
     ]
-    return Plan(tuple(ranges))
+    return ReadPlan(tuple(ranges))

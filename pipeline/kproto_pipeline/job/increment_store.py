@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .output_files import OutputFiles
 
-__all__ = ["ASIDE", "Lake", "folder_name"]
+__all__ = ["ASIDE", "IncrementStore", "folder_name"]
 
 #: Where increments are written before they are published.
 ASIDE: Final = "_kproto"
@@ -38,7 +38,7 @@ def folder_name(number: int) -> str:
     return f"increment={number:06}"
 
 
-class Lake:
+class IncrementStore:
     """The increments of one folder.
 
     `alone` says that no other run can be at work here, `gaps` that numbers may lack; `at` hears of

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from ..columns import EVENT_SCHEMA
 from .errors import CountMismatchError
 from .event_status import DUPLICATE, INVALID, STATUSES, VALID, status_count, with_status
-from .job_cleanup import undone_after_failure
+from .job_cleanup import cleanup_on_failure
 from .manifest import JobCounts, Manifest
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-    from .increment_plan import Plan
-    from .increment_store import Lake
+    from .increment_plan import ReadPlan
+    from .increment_store import IncrementStore
     from .output_files import OutputFiles
     from .settings import JobSettings, Output
 
-__all__ = ["STEPS", "Increments", "agreed", "pinned"]
+__all__ = ["STEPS", "IncrementWriter", "pin_offset_ranges", "reconciled_counts"]
 
 #: What a run does for an increment, in order; `at` hears of each when it has been done.
 STEPS: Final = (
@@ -64,7 +64,7 @@ _SAY_WHAT: Final = frozenset(
 )
 
 
-def pinned(source: Mapping[str, str], plan: Plan) -> dict[str, str]:
+def pin_offset_ranges(source: Mapping[str, str], plan: ReadPlan) -> dict[str, str]:
     """The options of the data source with which it reads exactly the ranges of a plan.
 
     What is lost between the plan and the reading fails it: whether it is passed over, and where
@@ -98,16 +98,16 @@ class _Seen:
     timestamps: tuple[int, int] | None
 
 
-class Increments:
+class IncrementWriter:
     """Makes increments of one output. `at` hears of each step, and may end the run there."""
 
     def __init__(
         self,
         spark: SparkSession,
         settings: JobSettings,
-        lake: Lake,
+        lake: IncrementStore,
         files: OutputFiles,
-        letters: tuple[Lake, OutputFiles] | None,
+        letters: tuple[IncrementStore, OutputFiles] | None,
         run: str,
         at: Callable[[str], object],
     ) -> None:
@@ -119,7 +119,7 @@ class Increments:
         self._run = run
         self._at = at
 
-    def make(self, number: int, plan: Plan, still: Callable[[], None]) -> Manifest:
+    def make(self, number: int, plan: ReadPlan, still: Callable[[], None]) -> Manifest:
         """Read what the plan says, and publish it as increment `number`.
 
         `still` raises if the topics are not those of the plan any more.
@@ -138,7 +138,7 @@ class Increments:
                 self._letters[1].delete(letters)
             self._lake.clear()
 
-        with undone_after_failure(self._spark, undo):
+        with cleanup_on_failure(self._spark, undo):
             counts, timestamps = self._written(aside, letters, plan)
             still()
             manifest = Manifest(
@@ -161,7 +161,7 @@ class Increments:
         return manifest
 
     def _written(
-        self, aside: str, letters: str | None, plan: Plan
+        self, aside: str, letters: str | None, plan: ReadPlan
     ) -> tuple[JobCounts, tuple[int, int] | None]:
         """The counts of what stands aside, and the times of its records."""
         files, output = self._files, self._settings.output
@@ -169,7 +169,9 @@ class Increments:
         if not plan.size:
             return JobCounts(), None
         events = (
-            self._spark.read.format("kproto").options(**pinned(self._settings.source, plan)).load()
+            self._spark.read.format("kproto")
+            .options(**pin_offset_ranges(self._settings.source, plan))
+            .load()
         )
         looked_at = self._newest()
         while True:
@@ -187,7 +189,7 @@ class Increments:
             found = {DUPLICATE: seen.by_status[DUPLICATE], **self._recounted(files, aside, output)}
         if letters is not None:
             found[INVALID] = self._write_letters(events, letters) if seen.by_status[INVALID] else 0
-        counts = agreed({"read": seen.read, **seen.by_status}, found)
+        counts = reconciled_counts({"read": seen.read, **seen.by_status}, found)
         self._at("counted")
         return counts, seen.timestamps
 
@@ -323,7 +325,7 @@ def _read_again(spark: SparkSession, output: Output, *wanted: str) -> DataFrameR
     return reader.option("enforceSchema", "false").schema(schema)
 
 
-def agreed(seen: Mapping[str, int], found: Mapping[str, int]) -> JobCounts:
+def reconciled_counts(seen: Mapping[str, int], found: Mapping[str, int]) -> JobCounts:
     """The counts, once each record read is found again as exactly one outcome.
 
     Raises:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["undone_after_failure"]
+__all__ = ["cleanup_on_failure"]
 
 logger = logging.getLogger("kproto.pipeline")
 
@@ -27,7 +27,7 @@ _PATIENCE_S: Final = 60.0
 
 
 @contextmanager
-def undone_after_failure(spark: SparkSession, undo: Callable[[], None]) -> Iterator[None]:
+def cleanup_on_failure(spark: SparkSession, undo: Callable[[], None]) -> Iterator[None]:
     """When the block fails, end its jobs, wait until none of their tasks runs, and call `undo`.
 
     That is done in a thread of its own: where the block was interrupted, this thread's connection

@@ -20,60 +20,60 @@ from ..spark.data_source import register
 from ..spark.options.read_options import parse_read_options
 from ..spark.planning.offset_ranges import DataLossError
 from .errors import OutputExistsError, SettingError
-from .increment_plan import capped, next_plan, rest
-from .increment_store import Lake
-from .increment_writer import Increments
-from .job_cleanup import undone_after_failure
+from .increment_plan import limit_plan, plan_next, rest
+from .increment_store import IncrementStore
+from .increment_writer import IncrementWriter
+from .job_cleanup import cleanup_on_failure
 from .manifest import JobCounts
 from .output_files import OutputFiles
-from .output_lock import only_run
-from .source_offsets import log_state, planned_once, starting_offsets
+from .output_lock import lock_output
+from .source_offsets import list_log_offsets, plan_full_read, starting_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
-    from .increment_plan import Plan
+    from .increment_plan import ReadPlan
     from .manifest import Manifest
     from .settings import JobSettings
 
-__all__ = ["RunResult", "Watcher", "promise", "run"]
+__all__ = ["RunListener", "RunResult", "delivery_guarantee", "run"]
 
 logger = logging.getLogger("kproto.pipeline")
 
 
-class Watcher(Protocol):
+class RunListener(Protocol):
     """Who is told how a run goes on."""
 
-    def begun(self, number: int, plan: Plan, behind: int) -> None:
+    def on_increment_started(self, number: int, plan: ReadPlan, behind: int) -> None:
         """An increment begins; `behind` offsets are there and not read, this plan's among them."""
 
-    def made(self, manifest: Manifest) -> None:
+    def on_increment_published(self, manifest: Manifest) -> None:
         """An increment was published."""
 
-    def lost(self, what: str) -> None:
+    def on_data_loss(self, what: str) -> None:
         """Records were lost before they were read, and passed over."""
 
-    def promised(self, what: str) -> None:
+    def on_delivery_guarantee(self, what: str) -> None:
         """What this run promises; said once, before it reads."""
 
 
-class _Nobody:
-    def begun(self, number: int, plan: Plan, behind: int) -> None:
+class _LossLogger:
+    def on_increment_started(self, number: int, plan: ReadPlan, behind: int) -> None:
         pass
 
-    def made(self, manifest: Manifest) -> None:
+    def on_increment_published(self, manifest: Manifest) -> None:
         pass
 
-    def lost(self, what: str) -> None:
+    def on_data_loss(self, what: str) -> None:
         logger.warning("data loss: %s", what)
 
-    def promised(self, what: str) -> None:
+    def on_delivery_guarantee(self, what: str) -> None:
         pass
 
 
-NOBODY: Final[Watcher] = _Nobody()
+LOG_LOSSES: Final[RunListener] = _LossLogger()
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class RunResult:
     increments: list[int] = field(default_factory=list)
 
 
-def promise(settings: JobSettings, files: OutputFiles) -> str:
+def delivery_guarantee(settings: JobSettings, files: OutputFiles) -> str:
     """What a reader of the output can rely on, in one sentence."""
     if not settings.output.is_files:
         return (
@@ -103,7 +103,7 @@ def run(
     spark: SparkSession,
     settings: JobSettings,
     *,
-    watcher: Watcher = NOBODY,
+    listener: RunListener = LOG_LOSSES,
     stopped: threading.Event | None = None,
     enough: Callable[[RunResult], bool] = lambda result: False,
     at: Callable[[str], object] = lambda step: None,
@@ -122,7 +122,7 @@ def run(
     """
     register(spark)
     with ExitStack() as closing:
-        job = _Run(spark, settings, watcher, stopped or threading.Event(), at, closing)
+        job = _Run(spark, settings, listener, stopped or threading.Event(), at, closing)
         return job.once() if settings.mode == "once" else job.on(enough)
 
 
@@ -131,14 +131,14 @@ class _Run:
         self,
         spark: SparkSession,
         settings: JobSettings,
-        watcher: Watcher,
+        listener: RunListener,
         stopped: threading.Event,
         at: Callable[[str], object],
         closing: ExitStack,
     ) -> None:
         self._spark = spark
         self._settings = settings
-        self._watcher = watcher
+        self._listener = listener
         self._stopped = stopped
         self._at = at
         self._options = parse_read_options({**settings.source, "cloudEvents": "true"})
@@ -152,14 +152,14 @@ class _Run:
         self._letters = None if letters is None else OutputFiles(spark, letters.path)
         for files in self._places():
             if files.local is not None:
-                closing.enter_context(only_run(files.local))
+                closing.enter_context(lock_output(files.local))
         if self._letters is not None and not (self._letters.atomic and self._home.atomic):
             raise SettingError(
                 "dead_letters.path: dead letters have a folder of their own only where the file "
                 f"system moves a folder in one step, and {self._letters.scheme} does not; leave "
                 "the section out"
             )
-        watcher.promised(promise(settings, self._home))
+        listener.on_delivery_guarantee(delivery_guarantee(settings, self._home))
 
     def _places(self) -> list[OutputFiles]:
         return [self._home, *([] if self._letters is None else [self._letters])]
@@ -181,25 +181,25 @@ class _Run:
         for files in self._places():
             if files.exists(files.root) and not self._settings.output.overwrite:
                 raise OutputExistsError(f"{files.root} exists; remove it or allow to overwrite it")
-        plan = planned_once(self._options)
+        plan = plan_full_read(self._options)
         asides = [OutputFiles(self._spark, each.beside("writing")) for each in self._places()]
-        lakes = [Lake(each, alone=True, at=self._at) for each in asides]
+        lakes = [IncrementStore(each, alone=True, at=self._at) for each in asides]
 
         def undo() -> None:
             for each in asides:
                 each.delete(each.root)
 
-        with undone_after_failure(self._spark, undo):
+        with cleanup_on_failure(self._spark, undo):
             increments = self._increments(
                 lakes[0], asides[0], list(zip(lakes, asides, strict=True))[1:]
             )
-            self._watcher.begun(1, plan, plan.size)
+            self._listener.on_increment_started(1, plan, plan.size)
             manifest = increments.make(1, plan, partial(self._still, plan))
             for files, aside in reversed(list(zip(self._places(), asides, strict=True))):
                 aside.make(aside.root)
                 files.replace(aside.root)
                 self._at("replaced")
-        self._watcher.made(manifest)
+        self._listener.on_increment_published(manifest)
         return RunResult(manifest.counts, [1])
 
     # Incremental and stream
@@ -207,7 +207,7 @@ class _Run:
     def on(self, enough: Callable[[RunResult], bool]) -> RunResult:
         """On from the last increment: up to what is there now, or until it is stopped."""
         self._clear_beside()
-        lake = Lake(self._home, alone=self._home.local is not None, at=self._at)
+        lake = IncrementStore(self._home, alone=self._home.local is not None, at=self._at)
         lake.recover()
         letters = self._recovered_letters(lake)
         lake.clear()
@@ -228,37 +228,37 @@ class _Run:
         return result
 
     def _catch_up(
-        self, lake: Lake, increments: Increments, result: RunResult, *, one: bool
+        self, lake: IncrementStore, increments: IncrementWriter, result: RunResult, *, one: bool
     ) -> None:
         """Read what is there now, in increments of a bounded size."""
         plan = self._planned(lake)
         while plan.size and not self._stopped.is_set():
-            piece = capped(plan, self._settings.max_records)
+            piece = limit_plan(plan, self._settings.max_records)
             number = max(lake.manifests, default=0) + 1
-            self._watcher.begun(number, piece, plan.size)
+            self._listener.on_increment_started(number, piece, plan.size)
             manifest = increments.make(number, piece, partial(self._still, piece))
             result.counts += manifest.counts
             result.increments.append(number)
-            self._watcher.made(manifest)
+            self._listener.on_increment_published(manifest)
             plan = rest(plan, piece)
 
-    def _planned(self, lake: Lake) -> Plan:
-        now = log_state(self._options)
+    def _planned(self, lake: IncrementStore) -> ReadPlan:
+        now = list_log_offsets(self._options)
         if lake.last is None:
-            plan = next_plan(now, {}, starting_offsets(self._options, now))
+            plan = plan_next(now, {}, starting_offsets(self._options, now))
         else:
-            plan = next_plan(now, lake.last.ends())
+            plan = plan_next(now, lake.last.ends())
         new = [each for each in plan.losses if each not in self._told]
         if new and self._options.fail_on_data_loss:
             raise DataLossError(
                 f"{'; '.join(new)}; set failOnDataLoss to false to read on with what is there"
             )
         for each in new:
-            self._watcher.lost(each)
+            self._listener.on_data_loss(each)
             self._told.add(each)
         return plan
 
-    def _lost_meanwhile(self, lake: Lake) -> bool:
+    def _lost_meanwhile(self, lake: IncrementStore) -> bool:
         """Whether a loss that may be passed over made an increment fail: it is planned anew."""
         if self._options.fail_on_data_loss:
             return False
@@ -266,12 +266,12 @@ class _Run:
         self._planned(lake)
         return len(self._told) > told
 
-    def _recovered_letters(self, lake: Lake) -> list[tuple[Lake, OutputFiles]]:
+    def _recovered_letters(self, lake: IncrementStore) -> list[tuple[IncrementStore, OutputFiles]]:
         """The folder of dead letters, once it agrees with the output."""
         if self._letters is None:
             return []
         files = self._letters
-        letters = Lake(files, alone=files.local is not None, at=self._at, gaps=True)
+        letters = IncrementStore(files, alone=files.local is not None, at=self._at, gaps=True)
         letters.recover()
         last = lake.last
         letters.keep_upto(0 if last is None else last.increment)
@@ -281,9 +281,12 @@ class _Run:
         return [(letters, files)]
 
     def _increments(
-        self, lake: Lake, files: OutputFiles, letters: list[tuple[Lake, OutputFiles]]
-    ) -> Increments:
-        return Increments(
+        self,
+        lake: IncrementStore,
+        files: OutputFiles,
+        letters: list[tuple[IncrementStore, OutputFiles]],
+    ) -> IncrementWriter:
+        return IncrementWriter(
             self._spark,
             self._settings,
             lake,
@@ -293,9 +296,9 @@ class _Run:
             self._at,
         )
 
-    def _still(self, plan: Plan) -> None:
+    def _still(self, plan: ReadPlan) -> None:
         """Raise unless the topics that were read are those that were planned."""
-        now = log_state(self._options).topic_ids
+        now = list_log_offsets(self._options).topic_ids
         for each in plan.ranges:
             found = now.get((each.topic, each.partition), each.topic_id)
             if each.size and found != each.topic_id:

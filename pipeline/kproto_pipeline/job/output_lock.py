@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["only_run"]
+__all__ = ["lock_output"]
 
 
 @contextmanager
-def only_run(output: Path) -> Iterator[None]:
+def lock_output(output: Path) -> Iterator[None]:
     """Hold the lock of an output while the block runs.
 
     Raises:

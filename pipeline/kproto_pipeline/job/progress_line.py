@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Self, TextIO
 from kproto.wire.errors import KprotoError
 
 from ..spark.options.read_options import parse_read_options
-from .progress import Progress, told_increment, told_lag
-from .source_offsets import ends_now
+from .progress import Progress, format_increment, format_lag
+from .source_offsets import end_offsets_by_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from .increment_plan import Plan
+    from .increment_plan import ReadPlan
     from .manifest import Manifest
 
-__all__ = ["LiveLine"]
+__all__ = ["ProgressLine"]
 
 #: How often tasks are looked at: enough for the eye, too seldom to cost anything.
 _LOOK_S: Final = 0.25
@@ -34,7 +34,7 @@ _LOOK_S: Final = 0.25
 _ASK_S: Final = 2.0
 
 
-class LiveLine:
+class ProgressLine:
     """Watches a run, to be used with `with`; `progress` is what is known.
 
     `before` gives what stands at the head of each line.
@@ -77,30 +77,30 @@ class LiveLine:
 
     # What the run tells
 
-    def begun(self, number: int, plan: Plan, behind: int) -> None:
+    def on_increment_started(self, number: int, plan: ReadPlan, behind: int) -> None:
         """An increment begins."""
         self._began = time.monotonic()
         with self._lock:
             self._parts = [(each.topic, each.partition) for each in plan.ranges]
-            self.progress.begin(number, plan, self._began)
+            self.progress.on_increment_started(number, plan, self._began)
 
-    def made(self, manifest: Manifest) -> None:
+    def on_increment_published(self, manifest: Manifest) -> None:
         """An increment was published."""
         now = time.monotonic()
         with self._lock:
-            self.progress.made(manifest, now)
+            self.progress.on_increment_published(manifest, now)
             self.seconds.append(now - self._began)
             self.read.append(manifest.counts.read)
-            behind = told_lag(self.progress.lag)
+            behind = format_lag(self.progress.lag)
         if not self._out.isatty():
-            told = told_increment(manifest, now - self._began)
+            told = format_increment(manifest, now - self._began)
             self._say(f"{self._before()}{told}; behind {behind}")
 
-    def lost(self, what: str) -> None:
+    def on_data_loss(self, what: str) -> None:
         """Records were lost before they were read."""
         self._say(f"data loss: {what}")
 
-    def promised(self, what: str) -> None:
+    def on_delivery_guarantee(self, what: str) -> None:
         """What the run promises."""
         self._say(what)
 
@@ -119,7 +119,7 @@ class LiveLine:
                     for topic, end in ends.items():
                         self.progress.ends[topic] = max(end, self.progress.ends.get(topic, 0))
                 if self.progress.number is not None:
-                    self.progress.look(part, now)
+                    self.progress.sample(part, now)
                 line = self.progress.line()
             self._draw(self._before() + line)
 
@@ -136,7 +136,7 @@ class LiveLine:
 
     def _ends(self) -> dict[str, int]:
         try:
-            return ends_now(self._options, dict.fromkeys(self._parts))
+            return end_offsets_by_topic(self._options, dict.fromkeys(self._parts))
         except KprotoError:
             return {}  # the run itself will say what is wrong
 

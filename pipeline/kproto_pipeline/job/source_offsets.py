@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..spark.client_pool import with_client
 from ..spark.planning import offset_reader
 from ..spark.planning.offset_ranges import OffsetRange, plan_ranges
-from .increment_plan import Plan
+from .increment_plan import ReadPlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from kproto.client import Client, TopicPartition
 
     from ..spark.options.read_options import ReadOptions
-    from ..spark.planning.log_offsets import LogState
+    from ..spark.planning.log_offsets import LogOffsets
 
-__all__ = ["ends_now", "log_state", "planned_once", "starting_offsets"]
+__all__ = ["end_offsets_by_topic", "list_log_offsets", "plan_full_read", "starting_offsets"]
 
 
-def log_state(options: ReadOptions) -> LogState:
+def list_log_offsets(options: ReadOptions) -> LogOffsets:
     """The partitions that the options select, with the ends of their logs.
 
     A topic that they name and that is not there is an error with `failOnDataLoss`, else left out.
@@ -31,13 +31,13 @@ def log_state(options: ReadOptions) -> LogState:
     """
     return with_client(
         options.client,
-        lambda client: offset_reader.log_state(
+        lambda client: offset_reader.list_log_offsets(
             client, options, skip_missing=not options.fail_on_data_loss
         ),
     )
 
 
-def starting_offsets(options: ReadOptions, now: LogState) -> dict[TopicPartition, int]:
+def starting_offsets(options: ReadOptions, now: LogOffsets) -> dict[TopicPartition, int]:
     """Where a first run begins.
 
     Raises:
@@ -48,14 +48,14 @@ def starting_offsets(options: ReadOptions, now: LogState) -> dict[TopicPartition
     )
 
 
-def planned_once(options: ReadOptions) -> Plan:
+def plan_full_read(options: ReadOptions) -> ReadPlan:
     """What a batch with these options reads, and where the partitions stand that are empty.
 
     Raises:
         DataLossError: offsets that the log does not have, with `failOnDataLoss`.
         KprotoError: whatever the client raises, or the options say.
     """
-    now = log_state(options)
+    now = list_log_offsets(options)
     starts, ends = with_client(
         options.client, lambda client: offset_reader.batch_offsets(client, options, now)
     )
@@ -69,10 +69,12 @@ def planned_once(options: ReadOptions) -> Plan:
     for part in sorted(now.topic_ids):
         here = ranges.get(part) or OffsetRange(*part, starts[part], starts[part])
         planned.append(replace(here, topic_id=now.topic_ids[part]))
-    return Plan(tuple(planned))
+    return ReadPlan(tuple(planned))
 
 
-def ends_now(options: ReadOptions, parts: Mapping[TopicPartition, object]) -> dict[str, int]:
+def end_offsets_by_topic(
+    options: ReadOptions, parts: Mapping[TopicPartition, object]
+) -> dict[str, int]:
     """The next offset of each topic's logs, summed: for the lag while it runs."""
 
     async def asked(client: Client) -> dict[TopicPartition, int]:

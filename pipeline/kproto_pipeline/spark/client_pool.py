@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
     from .options.client_options import ClientOptions
 
-__all__ = ["Work", "begin", "close_clients", "on_loop", "shared_client", "with_client"]
+__all__ = ["LoopTask", "begin", "close_clients", "run_on_loop", "shared_client", "with_client"]
 
 T = TypeVar("T")
 
 #: How long a client without users stays open, in seconds: longer than usual between two batches,
 #: shorter than brokers keep an idle connection.
-KEPT_S: Final = 300.0
+IDLE_TIMEOUT_S: Final = 300.0
 
 
-class _Kept:
+class _SharedClient:
     """A client, how many use it now, and whether it has met its cluster."""
 
     def __init__(self, client: Client) -> None:
@@ -38,11 +38,11 @@ class _Kept:
         self.is_open = False
         self.closing: asyncio.TimerHandle | None = None
 
-    async def open(self, *, patiently: bool) -> None:
-        """Meet the cluster, once; `patiently`: for up to the client's `delivery_timeout_ms`."""
+    async def open(self, *, retry: bool) -> None:
+        """Meet the cluster, once; `retry`: for up to the client's `delivery_timeout_ms`."""
         if self.is_open:
             return
-        if patiently:
+        if retry:
             await self.client.retrying(lambda: self.client.refresh([]))
         else:
             await self.client.refresh([])
@@ -52,19 +52,19 @@ class _Kept:
 class _Thread(threading.local):
     """Whose thread this is."""
 
-    home: _Home
+    home: _ClientLoop
 
 
 _at = _Thread()
 
 
-class _Home:
+class _ClientLoop:
     """The event loop of this process, its thread, and the clients on it."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
         self.loop = asyncio.new_event_loop()
-        self.clients: dict[ClientOptions, _Kept] = {}
+        self.clients: dict[ClientOptions, _SharedClient] = {}
         self.under_way: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="kproto-clients", daemon=True)
         self._thread.start()
@@ -79,7 +79,7 @@ class _Home:
 
     def forget_later(self, options: ClientOptions) -> None:
         kept = self.clients[options]
-        kept.closing = self.loop.call_later(KEPT_S, self.forget, options)
+        kept.closing = self.loop.call_later(IDLE_TIMEOUT_S, self.forget, options)
 
     def forget(self, options: ClientOptions) -> None:
         kept = self.clients.pop(options)
@@ -109,7 +109,7 @@ class _Home:
         self._thread.join()
 
 
-_home: _Home | None = None
+_home: _ClientLoop | None = None
 _making = threading.Lock()
 
 
@@ -122,15 +122,15 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-def _here() -> _Home:
+def _here() -> _ClientLoop:
     """The home of this process; where there may be none yet, `_making` is held."""
     global _home
     if _home is None:
-        _home = _Home()
+        _home = _ClientLoop()
     return _home
 
 
-class Work(Generic[T]):
+class LoopTask(Generic[T]):
     """What runs on the loop of this process's clients, as seen from any other thread."""
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
@@ -179,12 +179,12 @@ class Work(Generic[T]):
             self._task.exception()  # seen
 
 
-def begin(work: Coroutine[Any, Any, T]) -> Work[T]:
+def begin(work: Coroutine[Any, Any, T]) -> LoopTask[T]:
     """Let `work` run on the loop of this process's clients."""
-    return Work(work)
+    return LoopTask(work)
 
 
-def on_loop(work: Coroutine[Any, Any, T]) -> T:
+def run_on_loop(work: Coroutine[Any, Any, T]) -> T:
     """What `work` returns; it runs on the loop of this process's clients.
 
     Called from any other thread. Where this thread is interrupted, `work` has ended when that is
@@ -194,12 +194,12 @@ def on_loop(work: Coroutine[Any, Any, T]) -> T:
 
 
 @asynccontextmanager
-async def shared_client(options: ClientOptions, *, patiently: bool) -> AsyncIterator[Client]:
+async def shared_client(options: ClientOptions, *, retry: bool) -> AsyncIterator[Client]:
     """A client of these options, shared with all others on the loop that ask for the same.
 
     To be used in work on that loop.
 
-    One that is new meets its cluster first, `patiently` or at once.
+    One that is new meets its cluster first, `retry` or at once.
 
     Raises:
         KprotoError: no broker could be reached.
@@ -207,13 +207,13 @@ async def shared_client(options: ClientOptions, *, patiently: bool) -> AsyncIter
     home = _at.home
     kept = home.clients.get(options)
     if kept is None:
-        kept = home.clients[options] = _Kept(options.client())
+        kept = home.clients[options] = _SharedClient(options.client())
     if kept.closing is not None:
         kept.closing.cancel()
         kept.closing = None
     kept.users += 1
     try:
-        await kept.open(patiently=patiently)
+        await kept.open(retry=retry)
         yield kept.client
     finally:
         kept.users -= 1
@@ -228,21 +228,21 @@ def with_client(
     options: ClientOptions,
     work: Callable[[Client], Awaitable[T]],
     *,
-    patiently: bool = False,
+    retry: bool = False,
 ) -> T:
-    """What `work` returns for a client of these options; called as `on_loop` is.
+    """What `work` returns for a client of these options; called as `run_on_loop` is.
 
-    A client that is new meets its cluster `patiently`, or at once.
+    A client that is new meets its cluster `retry`, or at once.
 
     Raises:
         KprotoError: no broker could be reached; and what `work` raises.
     """
 
     async def working() -> T:
-        async with shared_client(options, patiently=patiently) as client:
+        async with shared_client(options, retry=retry) as client:
             return await work(client)
 
-    return on_loop(working())
+    return run_on_loop(working())
 
 
 def close_clients() -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from ..arrow_numpy import scalar_of
-from .headers import joined, lengths_of
+from ..arrow_numpy import binary_scalar
+from .headers import binary_lengths, join_binary
 from .varints import varint_sizes, varints
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ from .headers import HeaderColumn
 __all__ = ["Section", "record_sections"]
 
 #: Attributes of a record, of which none are defined, and the delta of its timestamp.
-_HEAD: Final = scalar_of(b"\x00\x00")
+_HEAD: Final = binary_scalar(b"\x00\x00")
 
 #: The most that the delta of an offset takes, in bytes.
 _LARGEST_DELTA: Final = 5
@@ -51,7 +51,7 @@ def record_sections(
     rows = len(keys)
     if not rows:
         return
-    key_lengths, value_lengths = lengths_of(keys), lengths_of(values)
+    key_lengths, value_lengths = binary_lengths(keys), binary_lengths(values)
     counts = headers.counts
     sizes = (
         2
@@ -60,13 +60,13 @@ def record_sections(
         + varint_sizes(value_lengths)
         + np.maximum(value_lengths, 0)
         + varint_sizes(counts)
-        + lengths_of(headers.data)
+        + binary_lengths(headers.data)
     )
     starts = _cuts(sizes + (_LARGEST_DELTA + 5), batch_bytes)
     deltas = np.arange(rows, dtype=np.int64)
     deltas -= np.repeat(deltas[starts], np.diff(np.append(starts, rows)))
     body_sizes = sizes + varint_sizes(deltas)
-    data = joined(
+    data = join_binary(
         varints(body_sizes),
         _HEAD,
         varints(deltas),

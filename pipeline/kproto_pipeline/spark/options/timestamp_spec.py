@@ -19,7 +19,7 @@ from .option_values import whole_number
 if TYPE_CHECKING:
     from kproto.client import TopicPartition
 
-__all__ = ["TimeSpec", "parse_time", "parse_times"]
+__all__ = ["TimestampSpec", "parse_timestamp", "parse_timestamps"]
 
 _WANTED: Final = 'JSON such as {"topic": {"0": 1700000000000}}, in milliseconds'
 
@@ -27,7 +27,7 @@ _MAX_INT64: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class TimeSpec:
+class TimestampSpec:
     """The first offset whose record is of this time (ms since 1970) or later.
 
     One time for all partitions, or one for each. `option` is the name to be told in errors.
@@ -37,12 +37,12 @@ class TimeSpec:
     times: int | Mapping[TopicPartition, int]
 
 
-def parse_time(name: str, text: str) -> TimeSpec:
+def parse_timestamp(name: str, text: str) -> TimestampSpec:
     """One time in ms for all partitions. Raises OptionError."""
-    return TimeSpec(name, whole_number(name, text, 0, _MAX_INT64))
+    return TimestampSpec(name, whole_number(name, text, 0, _MAX_INT64))
 
 
-def parse_times(name: str, text: str) -> TimeSpec:
+def parse_timestamps(name: str, text: str) -> TimestampSpec:
     """A time in ms for each partition. Raises OptionError."""
     try:
         times = parse_partitions(f"option {name}", text, wanted=_WANTED)
@@ -54,4 +54,6 @@ def parse_times(name: str, text: str) -> TimeSpec:
                 f"option {name}: {topic}-{partition} has {time!r}; a time is a whole number of "
                 "milliseconds from 0 on"
             )
-    return TimeSpec(name, {part: time for part, time in times.items() if isinstance(time, int)})
+    return TimestampSpec(
+        name, {part: time for part, time in times.items() if isinstance(time, int)}
+    )

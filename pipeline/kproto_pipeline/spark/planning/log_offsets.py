@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from kproto.client import TopicPartition
     from kproto.wire.uuid import Uuid
 
-__all__ = ["LogState"]
+__all__ = ["LogOffsets"]
 
 
 @dataclass(frozen=True, slots=True)
-class LogState:
+class LogOffsets:
     """What the brokers have now: the id of each partition's topic, its first and its next offset.
 
     An id is all zeros where the brokers are too old to tell it.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kproto.client import TopicPartition
     from kproto.wire.uuid import Uuid
 
-__all__ = ["DataLossError", "OffsetRange", "grouped", "plan_ranges", "split_ranges"]
+__all__ = ["DataLossError", "OffsetRange", "coalesce_ranges", "plan_ranges", "split_ranges"]
 
 
 class DataLossError(KprotoError):
@@ -121,7 +121,7 @@ def split_ranges(
     ]
 
 
-def grouped(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
+def coalesce_ranges(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
     """Ranges in their order, together with the one before up to `most` offsets."""
     groups: list[list[OffsetRange]] = []
     size = 0

@@ -16,9 +16,9 @@ from kproto.protocol.error_codes import code_of
 from kproto.wire.errors import BrokerResponseError
 
 from ..options.errors import OptionError
-from ..options.offset_spec import check_partitions, concrete_offsets
-from ..options.timestamp_spec import TimeSpec
-from .log_offsets import LogState
+from ..options.offset_spec import check_partitions_named, resolve_offsets
+from ..options.timestamp_spec import TimestampSpec
+from .log_offsets import LogOffsets
 from .offset_ranges import DataLossError, plan_ranges, split_ranges
 from .range_filter import ALL
 
@@ -26,11 +26,17 @@ if TYPE_CHECKING:
     from kproto.client import Client, TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from ..options.read_options import ReadOptions, Selection
+    from ..options.read_options import ReadOptions, TopicSelection
     from .offset_ranges import OffsetRange
-    from .range_filter import Narrowing
+    from .range_filter import RangeFilter
 
-__all__ = ["batch_offsets", "check_all_there", "log_state", "ranges_to_read", "starting_offsets"]
+__all__ = [
+    "batch_offsets",
+    "check_selection_exists",
+    "list_log_offsets",
+    "plan_batch",
+    "starting_offsets",
+]
 
 #: How often offsets are asked for, as topics were made anew or partitions added meanwhile.
 _MOST_LOOKS: Final = 5
@@ -41,13 +47,13 @@ _UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 _NONE_SO_LATE: Final = -1
 
 
-async def log_state(
-    client: Client, options: ReadOptions, *, skip_missing: bool = False, patiently: bool = True
-) -> LogState:
+async def list_log_offsets(
+    client: Client, options: ReadOptions, *, skip_missing: bool = False, retry: bool = True
+) -> LogOffsets:
     """The partitions that the options select, with both ends of their logs, asked for anew.
 
     With `skip_missing`, topics and partitions that are named and not there are left out;
-    `patiently`, after the time that a new topic has to appear. With `read_committed` a log ends at
+    `retry`, after the time that a new topic has to appear. With `read_committed` a log ends at
     its last stable offset.
 
     Raises:
@@ -55,7 +61,7 @@ async def log_state(
         BrokerResponseError: a topic that the cluster does not have.
         KprotoError: whatever the client raises.
     """
-    parts = await _selected_partitions(client, options, skip_missing, patiently)
+    parts = await _selected_partitions(client, options, skip_missing, retry)
     for _ in range(_MOST_LOOKS):
         earliest, latest = await asyncio.gather(
             client.list_offsets(dict.fromkeys(parts, "earliest")),
@@ -64,7 +70,7 @@ async def log_state(
             ),
         )
         # Offsets are asked for by the topic's name: they are of that id if it is the same behind.
-        again = await _selected_partitions(client, options, skip_missing, patiently=False)
+        again = await _selected_partitions(client, options, skip_missing, retry=False)
         if again == parts:
             break
         parts = again
@@ -72,10 +78,10 @@ async def log_state(
         raise DataLossError(
             f"topics and partitions changed {_MOST_LOOKS} times while their offsets were asked for"
         )
-    return LogState(parts, earliest, latest)
+    return LogOffsets(parts, earliest, latest)
 
 
-def check_all_there(selection: Selection, now: LogState) -> None:
+def check_selection_exists(selection: TopicSelection, now: LogOffsets) -> None:
     """Raise OptionError for a topic or partition that is named and not there."""
     topics = {topic for topic, _ in now.topic_ids}
     missing = [topic for topic in selection.topics if topic not in topics]
@@ -86,7 +92,7 @@ def check_all_there(selection: Selection, now: LogState) -> None:
 
 
 async def starting_offsets(
-    client: Client, options: ReadOptions, now: LogState
+    client: Client, options: ReadOptions, now: LogOffsets
 ) -> dict[TopicPartition, int]:
     """Where the options say to begin, for each partition.
 
@@ -95,9 +101,9 @@ async def starting_offsets(
             no record has reached, unless the options say to begin at the end then.
     """
     wanted = options.starting
-    if not isinstance(wanted, TimeSpec):
+    if not isinstance(wanted, TimestampSpec):
         parts = now.topic_ids
-        return concrete_offsets("startingOffsets", wanted, parts, now.earliest, now.latest)
+        return resolve_offsets("startingOffsets", wanted, parts, now.earliest, now.latest)
     found = await _by_time(client, options, wanted, now)
     late = sorted(part for part, offset in found.items() if offset == _NONE_SO_LATE)
     if late and not options.starts_at_latest:
@@ -111,7 +117,7 @@ async def starting_offsets(
 
 
 async def ending_offsets(
-    client: Client, options: ReadOptions, now: LogState
+    client: Client, options: ReadOptions, now: LogOffsets
 ) -> dict[TopicPartition, int]:
     """Where the options say to end, for each partition; at the end where no record is that late.
 
@@ -119,9 +125,9 @@ async def ending_offsets(
         ConfigurationError: they do not name exactly the partitions that are read.
     """
     wanted = options.ending
-    if not isinstance(wanted, TimeSpec):
+    if not isinstance(wanted, TimestampSpec):
         parts = now.topic_ids
-        return concrete_offsets("endingOffsets", wanted, parts, now.earliest, now.latest)
+        return resolve_offsets("endingOffsets", wanted, parts, now.earliest, now.latest)
     found = await _by_time(client, options, wanted, now)
     # The log may have grown since its end was asked for.
     return {
@@ -131,7 +137,7 @@ async def ending_offsets(
 
 
 async def batch_offsets(
-    client: Client, options: ReadOptions, now: LogState
+    client: Client, options: ReadOptions, now: LogOffsets
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Where the options of a batch say to begin and to end, for each partition.
 
@@ -140,30 +146,30 @@ async def batch_offsets(
     """
     starts = await starting_offsets(client, options, now)
     ends = await ending_offsets(client, options, now)
-    if isinstance(options.starting, TimeSpec):
+    if isinstance(options.starting, TimestampSpec):
         # Behind the end that was asked for before: the log has grown since, and nothing is wanted.
         starts = {part: min(start, now.latest[part]) for part, start in starts.items()}
     return starts, ends
 
 
 async def _by_time(
-    client: Client, options: ReadOptions, wanted: TimeSpec, now: LogState
+    client: Client, options: ReadOptions, wanted: TimestampSpec, now: LogOffsets
 ) -> dict[TopicPartition, int]:
     """The first offset of each partition since its time; -1 where no record is that late."""
     if isinstance(wanted.times, Mapping):
-        check_partitions(f"option {wanted.option}", wanted.times, now.topic_ids)
+        check_partitions_named(f"option {wanted.option}", wanted.times, now.topic_ids)
         times = dict(wanted.times)
     else:
         times = dict.fromkeys(now.topic_ids, wanted.times)
     return await client.list_offsets(times, read_committed=options.read_committed)
 
 
-async def ranges_to_read(
-    client: Client, options: ReadOptions, narrowing: Narrowing = ALL
+async def plan_batch(
+    client: Client, options: ReadOptions, range_filter: RangeFilter = ALL
 ) -> list[OffsetRange]:
     """What the options of a batch ask for, made concrete by what the brokers have.
 
-    Of that, what `narrowing` leaves: filters of the query need no more.
+    Of that, what `range_filter` leaves: filters of the query need no more.
 
     Raises:
         OptionError: a partition that its topic does not have.
@@ -172,11 +178,11 @@ async def ranges_to_read(
         DataLossError: offsets that the log does not have, and the options ask to fail then.
         KprotoError: whatever the client raises.
     """
-    now = await log_state(client, options)
+    now = await list_log_offsets(client, options)
     starts, ends = await batch_offsets(client, options, now)
-    if narrowing is not ALL:
-        starts, ends = narrowing.cut(starts, ends)
-        starts = await _since(client, options, narrowing, starts, ends)
+    if range_filter is not ALL:
+        starts, ends = range_filter.cut(starts, ends)
+        starts = await _since(client, options, range_filter, starts, ends)
     ranges = plan_ranges(
         starts, ends, now.earliest, now.latest, fail_on_data_loss=options.fail_on_data_loss
     )
@@ -190,14 +196,14 @@ async def ranges_to_read(
 async def _since(
     client: Client,
     options: ReadOptions,
-    narrowing: Narrowing,
+    range_filter: RangeFilter,
     starts: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
     """Starts that pass over records before a time, where that is wanted."""
-    if narrowing.since_ms is None or not starts:
+    if range_filter.since_ms is None or not starts:
         return dict(starts)
-    times = dict.fromkeys(starts, narrowing.since_ms)
+    times = dict.fromkeys(starts, range_filter.since_ms)
     found = await client.list_offsets(times, read_committed=options.read_committed)
     return {
         part: min(
@@ -209,7 +215,7 @@ async def _since(
 
 
 async def _selected_partitions(
-    client: Client, options: ReadOptions, skip_missing: bool, patiently: bool
+    client: Client, options: ReadOptions, skip_missing: bool, retry: bool
 ) -> dict[TopicPartition, Uuid]:
     """The partitions that `subscribe`, `assign` or `subscribePattern` mean, and their topics' ids.
 
@@ -227,7 +233,7 @@ async def _selected_partitions(
     else:
         names = selection.topics or tuple({topic: None for topic, _ in selection.partitions})
         told = {info.name: info.error_code for info in await client.refresh(names)}
-        if skip_missing and not patiently:
+        if skip_missing and not retry:
             names = tuple(name for name in names if told.get(name) != _UNKNOWN_TOPIC)
         # Side by side: each may wait for its topic to appear.
         looks = await asyncio.gather(*map(client.topic, names), return_exceptions=True)

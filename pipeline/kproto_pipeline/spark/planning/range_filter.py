@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from kproto.client import TopicPartition
 
-__all__ = ["ALL", "Condition", "Narrowing", "narrowed"]
+__all__ = ["ALL", "Predicate", "RangeFilter", "range_filter_of"]
 
 
 #: A column, how it is compared, and with what: `=`, `>`, `>=`, `<`, `<=` or `in`.
-Condition = tuple[str, str, object]
+Predicate = tuple[str, str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowing:
+class RangeFilter:
     """Which partitions, which offsets of each, and records of which time (ms) or later."""
 
     partitions: frozenset[int] | None = None
@@ -49,10 +49,10 @@ class Narrowing:
         return new_starts, new_ends
 
 
-ALL: Final = Narrowing()
+ALL: Final = RangeFilter()
 
 
-def narrowed(conditions: Iterable[Condition]) -> Narrowing:
+def range_filter_of(conditions: Iterable[Predicate]) -> RangeFilter:
     """What all conditions together leave; one that says nothing of ranges is passed over."""
     found = ALL
     for column, operator, value in conditions:
@@ -66,7 +66,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _by_partition(found: Narrowing, operator: str, value: object) -> Narrowing:
+def _by_partition(found: RangeFilter, operator: str, value: object) -> RangeFilter:
     wanted: frozenset[int]
     if operator == "=" and isinstance(value, int):
         wanted = frozenset({value})
@@ -79,7 +79,7 @@ def _by_partition(found: Narrowing, operator: str, value: object) -> Narrowing:
     )
 
 
-def _by_offset(found: Narrowing, operator: str, value: object) -> Narrowing:
+def _by_offset(found: RangeFilter, operator: str, value: object) -> RangeFilter:
     if operator == "in" and isinstance(value, list | tuple) and all(map(_is_number, value)):
         lowest, highest = min(value, default=0), max(value, default=-1)
     elif isinstance(value, int) and operator != "in":
@@ -94,7 +94,7 @@ def _by_offset(found: Narrowing, operator: str, value: object) -> Narrowing:
     return replace(found, first=max(found.first, lowest), end=end)
 
 
-def _by_time(found: Narrowing, operator: str, value: object) -> Narrowing:
+def _by_time(found: RangeFilter, operator: str, value: object) -> RangeFilter:
     """Records before the first of a time are older; behind it any may stand."""
     if operator not in ("=", ">", ">=") or not isinstance(value, datetime) or value.tzinfo is None:
         return found
@@ -104,7 +104,7 @@ def _by_time(found: Narrowing, operator: str, value: object) -> Narrowing:
     return replace(found, since_ms=max(since, found.since_ms or 0))
 
 
-_RULES: Final[Mapping[str, Callable[[Narrowing, str, object], Narrowing]]] = {
+_RULES: Final[Mapping[str, Callable[[RangeFilter, str, object], RangeFilter]]] = {
     "partition": _by_partition,
     "offset": _by_offset,
     "timestamp": _by_time,

@@ -31,7 +31,7 @@ from kproto.wire.uuid import ZERO_UUID
 
 from ..client_pool import begin, shared_client
 from ..planning.offset_ranges import DataLossError
-from .fetch_sizes import first_fetch_bytes, note_size
+from .fetch_sizes import first_fetch_bytes, record_fetch_size
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..options.read_options import ReadOptions
     from ..planning.offset_ranges import OffsetRange
 
-__all__ = ["Fetched", "next_offset", "read_ahead"]
+__all__ = ["FetchedRecords", "fetch_ranges", "next_offset"]
 
 logger = logging.getLogger("kproto.pipeline")
 
@@ -60,7 +60,7 @@ class _TopicLostError(KprotoError):
     """The topic that was planned is deleted; there may be another of its name."""
 
 
-class Fetched(NamedTuple):
+class FetchedRecords(NamedTuple):
     """The `records` bytes of a fetch response, and the `offset` that was asked for.
 
     Records before it may stand in the bytes, and were in those of the response before. `aborted`
@@ -72,9 +72,9 @@ class Fetched(NamedTuple):
     aborted: tuple[tuple[int, int], ...] = ()
 
 
-def read_ahead(
+def fetch_ranges(
     options: ReadOptions, ranges: Iterable[OffsetRange]
-) -> Generator[tuple[OffsetRange, Fetched]]:
+) -> Generator[tuple[OffsetRange, FetchedRecords]]:
     """The fetch responses that cover each range, in order, with their range.
 
     Some ranges are fetched at the same time, and about `buffer_bytes` of them all wait for the
@@ -109,7 +109,9 @@ class _Ahead:
         self._options = options
         self._buffer_bytes = buffer_bytes
         # Bounded by bytes, through `_room`. None is the end, an exception the failure.
-        self._arrived: queue.SimpleQueue[Fetched | BaseException | None] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[FetchedRecords | BaseException | None] = (
+            queue.SimpleQueue()
+        )
         self._waiting_bytes = 0
         self._idle_since: float | None = None  # when the first of some empty responses came
         self._room = asyncio.Event()
@@ -120,7 +122,7 @@ class _Ahead:
         """Cancel what is still under way and wait until it has ended."""
         self._work.end()
 
-    def responses(self) -> Iterator[Fetched]:
+    def responses(self) -> Iterator[FetchedRecords]:
         while (item := self._arrived.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
@@ -140,7 +142,7 @@ class _Ahead:
             self._arrived.put(None)
 
     async def _fetch_all(self) -> None:
-        async with shared_client(self._options.client, patiently=True) as client:
+        async with shared_client(self._options.client, retry=True) as client:
             try:
                 await self._fetch_range(client)
             except _TopicLostError as lost:
@@ -165,7 +167,9 @@ class _Ahead:
                 raise
             if following > position:
                 self._deliver(position, fetched)
-                note_size(self.wanted.topic, fetched.records, following - position, following)
+                record_fetch_size(
+                    self.wanted.topic, fetched.records, following - position, following
+                )
                 position = following
                 self._idle_since = None
             elif fetched.records:
@@ -291,7 +295,7 @@ class _Ahead:
         self._waiting_bytes += len(fetched.records)
         if self._waiting_bytes >= self._buffer_bytes:
             self._room.clear()
-        self._arrived.put(Fetched(offset, fetched.records, fetched.aborted))
+        self._arrived.put(FetchedRecords(offset, fetched.records, fetched.aborted))
 
     def _release(self, size: int) -> None:
         self._waiting_bytes -= size

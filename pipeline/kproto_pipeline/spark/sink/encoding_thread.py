@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Beside"]
+__all__ = ["EncodingThread"]
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class _NotWantedError(Exception):
     """Whoever gives has left."""
 
 
-class Beside(Generic[T]):
+class EncodingThread(Generic[T]):
     """Calls `do` with each item that is given, one after the other, in a thread of its own.
 
     To be ended by `close`, whatever happens.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..options.write_options import WriteOptions
 
-__all__ = ["EncodedBatch", "Sending"]
+__all__ = ["EncodedBatch", "TaskProducer"]
 
 #: How many encoded batches may wait to be given to the producer, which has a bound of its own.
 _WAITING_BATCHES: Final = 8
@@ -38,7 +38,7 @@ class EncodedBatch(NamedTuple):
     place_of: Callable[[int], str]
 
 
-class Sending:
+class TaskProducer:
     """The producer of a task, as seen from its thread. To be ended by `close`, whatever happens."""
 
     def __init__(self, options: WriteOptions) -> None:
@@ -74,7 +74,7 @@ class Sending:
 
     async def _run(self) -> None:
         try:
-            async with shared_client(self._options.client, patiently=True) as client:
+            async with shared_client(self._options.client, retry=True) as client:
                 await self._send_all(client)
         finally:
             self._failed = True

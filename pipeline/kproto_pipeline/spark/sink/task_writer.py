@@ -18,14 +18,14 @@ import pyarrow as pa
 from kproto.client import EncodedRecords
 from kproto.wire.errors import KprotoError
 
-from ...columns.arrow_numpy import numbers
+from ...columns.arrow_numpy import number_array
 from ...columns.encoding import partition_hashes, record_sections
-from ..client_pool import on_loop, shared_client
-from ..worker_imports import keep_archives
-from .encoding_thread import Beside
+from ..client_pool import run_on_loop, shared_client
+from ..worker_imports import keep_archive_finders
+from .encoding_thread import EncodingThread
 from .errors import RowError
 from .sink_rows import Rows, rows_of
-from .task_producer import EncodedBatch, Sending
+from .task_producer import EncodedBatch, TaskProducer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,7 +59,7 @@ def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
     Raises:
         RowError: a row cannot be written, or was not acknowledged.
     """
-    keep_archives()
+    keep_archive_finders()
     bytes(_UNTOUCHED_BYTES)
     topics = _Topics(options)
     first = 0
@@ -72,8 +72,8 @@ def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
             sending.give(encoded)
         first += together.num_rows
 
-    with closing(Sending(options)) as sending:
-        encoding = Beside(encode)
+    with closing(TaskProducer(options)) as sending:
+        encoding = EncodingThread(encode)
         try:
             for together in _together(batches):
                 encoding.give(together)
@@ -145,7 +145,7 @@ class _Topics:
         if topic not in self._known:
 
             async def asked() -> tuple[list[int], list[int]]:
-                async with shared_client(self._client, patiently=True) as client:
+                async with shared_client(self._client, retry=True) as client:
                     if anew:
                         await client.refresh([topic])
                     info = await client.topic(topic)
@@ -153,7 +153,7 @@ class _Topics:
                 led = [each for each in found if info.partitions[each].leader >= 0]
                 return found, led or found
 
-            self._known[topic] = on_loop(asked())
+            self._known[topic] = run_on_loop(asked())
         return self._known[topic]
 
 
@@ -171,7 +171,7 @@ def _encoded(
         begin = end
         topic = rows.names[int(rows.topics[members[0]])]
         partition = int(chosen[members[0]])
-        taken = numbers(members)
+        taken = number_array(members)
         for section in record_sections(
             rows.keys.take(taken),
             rows.values.take(taken),
@@ -209,8 +209,8 @@ def _chosen(rows: Rows, topics: _Topics, turn_rows: int) -> npt.NDArray[np.int64
             if by_key.any():
                 if hashes is None:
                     hashes = partition_hashes(rows.keys)
-                numbers = np.array(partitions, dtype=np.int64)
-                chosen[by_key] = numbers[hashes[by_key] % len(partitions)]
+                number_array = np.array(partitions, dtype=np.int64)
+                chosen[by_key] = number_array[hashes[by_key] % len(partitions)]
             keyless = open_rows & ~keyed
             if keyless.any():
                 chosen[keyless] = topics.in_turns(topic, int(keyless.sum()), turn_rows)

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from ..worker_sockets import ForWorkers
+from ..worker_sockets import WorkerSocketTuning
 from .task_writer import write_rows
 
 try:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ..options.write_options import WriteOptions
 
-__all__ = ["KprotoStreamWriter", "KprotoWriter", "Written"]
+__all__ = ["KprotoStreamWriter", "KprotoWriter", "TaskCommitMessage"]
 
 logger = logging.getLogger("kproto.pipeline")
 
@@ -43,7 +43,7 @@ _BYTES_TOGETHER: Final = 8 << 20
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class TaskCommitMessage(WriterCommitMessage):
     """What a task has written: how many rows, for which batch of which query; all acknowledged."""
 
     rows: int
@@ -51,7 +51,7 @@ class Written(WriterCommitMessage):
     batch_id: str | None = None
 
 
-class _Writing(ForWorkers):
+class _Writing(WorkerSocketTuning):
     """What both kinds of writers share."""
 
     def __init__(self, options: WriteOptions, schema: pa.Schema) -> None:
@@ -61,7 +61,7 @@ class _Writing(ForWorkers):
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    def write(self, iterator: Iterator[Any]) -> Written:
+    def write(self, iterator: Iterator[Any]) -> TaskCommitMessage:
         """Write the rows of a task; they are acknowledged when it returns.
 
         Raises:
@@ -70,8 +70,8 @@ class _Writing(ForWorkers):
         rows = write_rows(self._options, self._arrow(iterator))
         context = TaskContext.get()
         if context is None:
-            return Written(rows)
-        return Written(
+            return TaskCommitMessage(rows)
+        return TaskCommitMessage(
             rows,
             context.getLocalProperty("sql.streaming.queryId"),
             context.getLocalProperty("streaming.sql.batchId"),

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from kproto.client import TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from ..planning.log_offsets import LogState
+    from ..planning.log_offsets import LogOffsets
 
 __all__ = [
     "BatchRanges",
     "Offsets",
-    "are_too_few",
+    "available_now_ends",
     "batch_ranges",
-    "begins",
-    "cut_short",
-    "doubtful",
+    "batch_starts",
+    "below_min_offsets",
     "from_json",
+    "lagging_partitions",
     "limited",
-    "made_anew",
-    "still_there",
+    "recreated_partitions",
     "to_json",
+    "truncation_losses",
 ]
 
 Offsets: TypeAlias = "Mapping[TopicPartition, int]"
@@ -87,35 +87,37 @@ def limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartition, i
     return found
 
 
-def are_too_few(starts: Offsets, ends: Offsets, least: int) -> bool:
+def below_min_offsets(starts: Offsets, ends: Offsets, least: int) -> bool:
     """Whether fewer than `least` offsets lie between them."""
     return sum(max(0, end - starts[part]) for part, end in ends.items()) < least
 
 
-def begins(
-    starts: Offsets, ends: Offsets, earliest: Offsets, begun_anew: Collection[TopicPartition]
+def batch_starts(
+    starts: Offsets, ends: Offsets, earliest: Offsets, recreated: Collection[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Where each partition of a batch begins: where the stream stands, or its first offset.
 
-    That is for a new one, and for one of `begun_anew`, whose topic was made anew.
+    That is for a new one, and for one of `recreated`, whose topic was made anew.
     """
     return {
-        part: earliest.get(part, 0) if part in begun_anew or part not in starts else starts[part]
+        part: earliest.get(part, 0) if part in recreated or part not in starts else starts[part]
         for part in ends
     }
 
 
-def cut_short(until: Offsets, latest: Offsets, begun_anew: Collection[TopicPartition]) -> list[str]:
+def truncation_losses(
+    until: Offsets, latest: Offsets, recreated: Collection[TopicPartition]
+) -> list[str]:
     """What is lost of a run that is bounded by `until`: logs that end before it by now."""
     return [
         f"{topic}-{number}: offsets {latest[topic, number]} to {end - 1} are gone"
         for (topic, number), end in sorted(until.items())
-        if latest.get((topic, number), end) < end and (topic, number) not in begun_anew
+        if latest.get((topic, number), end) < end and (topic, number) not in recreated
     ]
 
 
-def still_there(
-    until: Offsets, latest: Offsets, starts: Offsets, begun_anew: Collection[TopicPartition]
+def available_now_ends(
+    until: Offsets, latest: Offsets, starts: Offsets, recreated: Collection[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Where a run ends that is bounded by `until`, as the logs are now.
 
@@ -126,7 +128,7 @@ def still_there(
     """
     found = {}
     for part, end in latest.items():
-        if part in begun_anew:
+        if part in recreated:
             found[part] = end
         elif part in until:
             stands = starts.get(part, 0)
@@ -137,12 +139,12 @@ def still_there(
     return found
 
 
-def doubtful(stands: Offsets, latest: Offsets) -> list[TopicPartition]:
+def lagging_partitions(stands: Offsets, latest: Offsets) -> list[TopicPartition]:
     """The partitions that are gone, or whose log ends before where the stream stands."""
     return sorted(part for part, offset in stands.items() if latest.get(part, -1) < offset)
 
 
-def made_anew(
+def recreated_partitions(
     known: Mapping[TopicPartition, Uuid], now: Mapping[TopicPartition, Uuid]
 ) -> list[TopicPartition]:
     """The partitions whose topic is another one of the same name than was known."""
@@ -162,11 +164,11 @@ class BatchRanges:
 
 
 def batch_ranges(
-    starts: Offsets, ends: Offsets, now: LogState, *, begun_anew: Collection[TopicPartition] = ()
+    starts: Offsets, ends: Offsets, now: LogOffsets, *, recreated: Collection[TopicPartition] = ()
 ) -> BatchRanges:
     """One range for each partition that has something to read, in order.
 
-    A partition without a start is new, and read from its first offset. One of `begun_anew` is of a
+    A partition without a start is new, and read from its first offset. One of `recreated` is of a
     topic that was made anew: its start counts offsets of the old one. What the log has no longer,
     or does not have, is told and cut away.
     """
@@ -181,7 +183,7 @@ def batch_ranges(
             losses.append(f"{place}: the topic or partition is gone")
             continue
         first, last, end = now.earliest[part], now.latest[part], ends[part]
-        start = first if part in begun_anew else starts.get(part)
+        start = first if part in recreated else starts.get(part)
         if start is None:
             start = first
             if first > 0:

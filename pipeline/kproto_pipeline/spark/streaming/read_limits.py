@@ -20,10 +20,15 @@ except ImportError:  # PySpark 4.0 and 4.1 know no limits
 else:
     HAS_LIMITS = True
 
-__all__ = ["HAS_LIMITS", "SupportsTriggerAvailableNow", "default_limit", "is_all"]
+__all__ = [
+    "HAS_LIMITS",
+    "SupportsTriggerAvailableNow",
+    "default_read_limit",
+    "is_read_all_available",
+]
 
 
-def default_limit(least: int | None, most: int | None) -> Any:
+def default_read_limit(least: int | None, most: int | None) -> Any:
     """The limit that Spark hands back; there is none for two limits, and the larger one tells."""
     if most is not None:
         return ReadMaxRows(most)
@@ -32,6 +37,6 @@ def default_limit(least: int | None, most: int | None) -> Any:
     return ReadAllAvailable()
 
 
-def is_all(limit: Any) -> bool:
+def is_read_all_available(limit: Any) -> bool:
     """Whether a batch is to have everything, as with the trigger `once`."""
     return not HAS_LIMITS or limit is None or isinstance(limit, ReadAllAvailable)

@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.columns.arrow_numpy import (
+    binary_scalar,
+    boolean_array,
+    boolean_values,
     empty_bytes,
+    integer_values,
     lengths,
-    nulls_of,
-    numbers,
-    repeated,
-    scalar_of,
-    truths,
-    truths_of,
-    values_of,
+    null_mask,
+    number_array,
+    repeated_text,
 )
 
 TEXTS = st.lists(st.none() | st.text(max_size=5), max_size=20)
@@ -32,19 +32,19 @@ def test_numbers(values: list[int | None], skipped: int) -> None:
     missing = np.array([value is None for value in values], dtype=np.bool_)
     for dtype, kind in ((np.int32, pa.int32()), (np.int64, pa.int64())):
         plain = np.array([value or 0 for value in values], dtype=dtype)
-        made = numbers(plain, null=missing)
+        made = number_array(plain, null=missing)
         made.validate(full=True)
         assert made.equals(pa.array(values, kind))
-        assert numbers(plain).equals(pa.array(plain))
-        assert values_of(made[skipped:]).tolist() == plain[skipped:].tolist()
-        found = nulls_of(made[skipped:])
+        assert number_array(plain).equals(pa.array(plain))
+        assert integer_values(made[skipped:]).tolist() == plain[skipped:].tolist()
+        found = null_mask(made[skipped:])
         assert (found is None) == (not missing[skipped:].any())
         assert found is None or found.tolist() == missing[skipped:].tolist()
 
 
 def test_another_type_over_the_same_memory() -> None:
     kind = pa.timestamp("us", tz="UTC")
-    assert numbers(np.array([5, 7]), kind).equals(pa.array([5, 7], kind))
+    assert number_array(np.array([5, 7]), kind).equals(pa.array([5, 7], kind))
 
 
 @given(values=st.lists(st.none() | st.booleans(), max_size=20), skipped=SKIPPED)
@@ -52,8 +52,8 @@ def test_truths(values: list[bool | None], skipped: int) -> None:
     array = pa.array(values, pa.bool_())[skipped:]
     for null in (True, False):
         wanted = [null if value is None else value for value in values[skipped:]]
-        assert truths_of(array, null=null).tolist() == wanted
-        assert truths(np.array(wanted, dtype=np.bool_)).equals(pa.array(wanted, pa.bool_()))
+        assert boolean_values(array, null=null).tolist() == wanted
+        assert boolean_array(np.array(wanted, dtype=np.bool_)).equals(pa.array(wanted, pa.bool_()))
 
 
 @given(values=TEXTS, skipped=SKIPPED)
@@ -66,9 +66,9 @@ def test_lengths(values: list[str | None], skipped: int) -> None:
 
 @given(text=st.text(max_size=5), count=st.integers(0, 5))
 def test_texts_and_bytes(text: str, count: int) -> None:
-    assert repeated(text, count).equals(pa.array([text] * count, pa.string()))
+    assert repeated_text(text, count).equals(pa.array([text] * count, pa.string()))
     assert empty_bytes(count).equals(pa.array([b""] * count, pa.binary()))
-    assert scalar_of(text.encode()).equals(pa.scalar(text.encode(), pa.binary()))
+    assert binary_scalar(text.encode()).equals(pa.scalar(text.encode(), pa.binary()))
 
 
 PROGRAM = """

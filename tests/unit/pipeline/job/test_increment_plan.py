@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.job.increment_plan import Plan, capped, next_plan, rest
+from kproto_pipeline.job.increment_plan import ReadPlan, limit_plan, plan_next, rest
 from kproto_pipeline.job.manifest import JobCounts, Manifest
-from kproto_pipeline.spark.planning.log_offsets import LogState
+from kproto_pipeline.spark.planning.log_offsets import LogOffsets
 from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 
 from kproto.wire.uuid import ZERO_UUID, Uuid
@@ -15,17 +15,17 @@ from kproto.wire.uuid import ZERO_UUID, Uuid
 A, B = Uuid(b"a" * 16), Uuid(b"b" * 16)
 
 
-def state(**logs: tuple[Uuid, int, int]) -> LogState:
+def state(**logs: tuple[Uuid, int, int]) -> LogOffsets:
     """Logs of `name_partition`: id, first and next offset."""
     parts = {(name[:-2], int(name[-1])): log for name, log in logs.items()}
-    return LogState(
+    return LogOffsets(
         {part: log[0] for part, log in parts.items()},
         {part: log[1] for part, log in parts.items()},
         {part: log[2] for part, log in parts.items()},
     )
 
 
-def spans(plan: Plan) -> dict[str, tuple[int, int]]:
+def spans(plan: ReadPlan) -> dict[str, tuple[int, int]]:
     return {f"{r.topic}_{r.partition}": (r.start, r.end) for r in plan.ranges}
 
 
@@ -56,17 +56,17 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_next_plan(case: str) -> None:
     now, stands, expected, words = CASES[case]
-    plan = next_plan(now, stands)
+    plan = plan_next(now, stands)
     assert spans(plan) == expected
     assert len(plan.losses) == len(words)
     assert all(word in loss for word, loss in zip(words, plan.losses, strict=True))
-    again = next_plan(now, plan.ends())
+    again = plan_next(now, plan.ends())
     assert again.size == 0
 
 
 def test_where_a_first_run_begins() -> None:
     now = state(t_0=(A, 3, 9), t_1=(A, 0, 2))
-    plan = next_plan(now, {}, {("t", 0): 1, ("t", 1): 5})
+    plan = plan_next(now, {}, {("t", 0): 1, ("t", 1): 5})
     assert spans(plan) == {"t_0": (3, 9), "t_1": (2, 2)}
     assert len(plan.losses) == 2
 
@@ -74,10 +74,10 @@ def test_where_a_first_run_begins() -> None:
 @given(st.lists(st.integers(0, 10**6), max_size=8), st.integers(1, 10**5))
 def test_pieces_are_bounded_and_come_to_the_whole(sizes: list[int], most: int) -> None:
     ranges = tuple(OffsetRange("t", n, 5, 5 + size, A) for n, size in enumerate(sizes))
-    plan = left = Plan(ranges)
+    plan = left = ReadPlan(ranges)
     pieces = 0
     while left.size and pieces < 50:
-        piece = capped(left, most)
+        piece = limit_plan(left, most)
         assert 0 < piece.size < most + max(1, len(sizes))
         # None waits for another.
         assert all(p.size for p, have in zip(piece.ranges, left.ranges, strict=True) if have.size)
@@ -86,7 +86,7 @@ def test_pieces_are_bounded_and_come_to_the_whole(sizes: list[int], most: int) -
         pieces += 1
     if pieces < 50:
         assert left.ends() == plan.ends()
-    assert capped(plan, None) is plan
+    assert limit_plan(plan, None) is plan
 
 
 def test_a_manifest_says_where_to_go_on() -> None:

@@ -13,10 +13,10 @@ import traceback
 
 import pytest
 from kproto_pipeline.spark.client_pool import (
-    Work,
+    LoopTask,
     begin,
     close_clients,
-    on_loop,
+    run_on_loop,
     shared_client,
     with_client,
 )
@@ -89,7 +89,7 @@ def test_work_has_ended_when_an_interrupt_is_raised() -> None:
 
     interrupting = threading.Thread(target=interrupt_who_waits)
 
-    def interrupted(work: Work[None]) -> None:
+    def interrupted(work: LoopTask[None]) -> None:
         interrupting.start()
         work.result()
 
@@ -113,11 +113,11 @@ def test_an_error_of_work_is_raised_where_it_was_given() -> None:
         raise ValueError("as it was")
 
     with pytest.raises(ValueError, match="as it was"):
-        on_loop(wrong())
+        run_on_loop(wrong())
 
 
 def _in_child(answers: multiprocessing.Queue[int]) -> None:
-    answers.put(on_loop(_number()))
+    answers.put(run_on_loop(_number()))
     close_clients()
 
 
@@ -128,7 +128,7 @@ async def _number() -> int:
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_process_that_was_forked_has_a_loop_of_its_own() -> None:
-    assert on_loop(_number()) == 7
+    assert run_on_loop(_number()) == 7
     context = multiprocessing.get_context("fork")
     answers: multiprocessing.Queue[int] = context.Queue()
     child = context.Process(target=_in_child, args=(answers,))
@@ -143,13 +143,13 @@ async def test_users_at_the_same_time_share_a_client_that_is_being_opened() -> N
         options = options_of(broker)
 
         async def use() -> Client:
-            async with shared_client(options, patiently=True) as client:
+            async with shared_client(options, retry=True) as client:
                 await asyncio.sleep(0.01)
                 return client
 
         async def both() -> list[Client]:
             return list(await asyncio.gather(use(), use()))
 
-        first, second = await asyncio.to_thread(on_loop, both())
+        first, second = await asyncio.to_thread(run_on_loop, both())
         assert first is second
         await asyncio.to_thread(close_clients)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.planning.offset_reader import log_state, ranges_to_read
+from kproto_pipeline.spark.planning.offset_reader import list_log_offsets, plan_batch
 
 from kproto.client.cluster.metadata import PartitionInfo, TopicInfo
 from kproto.protocol.error_codes import code_of, error_of_code
@@ -51,10 +51,10 @@ def _named(info: TopicInfo, name: str) -> TopicInfo:
     return TopicInfo(name, info.topic_id, info.partitions, error_code=info.error_code)
 
 
-def selected(cluster: Cluster, *, patiently: bool = True, **options: str) -> list[str]:
+def selected(cluster: Cluster, *, retry: bool = True, **options: str) -> list[str]:
     given = {"kafka.bootstrap.servers": "localhost:1", **options}
     parsed = parse_read_options(given, streaming=True)
-    looking = log_state(cluster, parsed, skip_missing=True, patiently=patiently)  # type: ignore[arg-type]
+    looking = list_log_offsets(cluster, parsed, skip_missing=True, retry=retry)  # type: ignore[arg-type]
     return sorted(topic for topic, _ in asyncio.run(looking).topic_ids)
 
 
@@ -69,7 +69,7 @@ def test_a_topic_that_is_gone_is_waited_for_at_the_start_alone() -> None:
     cluster = Cluster("a")
     assert selected(cluster, subscribe="a,b") == ["a"]
     assert cluster.waited_for == ["b"]
-    assert selected(cluster, subscribe="a,b", patiently=False) == ["a"]
+    assert selected(cluster, subscribe="a,b", retry=False) == ["a"]
     assert cluster.waited_for == ["b"], "a trigger does not wait for it again"
 
 
@@ -78,6 +78,6 @@ def test_an_offset_by_time_behind_the_end_that_was_asked_for_before(option: str)
     """Records came in between; nothing is lost."""
     given = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "a", option: "7"}
     options = parse_read_options(given)
-    found = asyncio.run(ranges_to_read(Cluster("a", by_time=101), options))  # type: ignore[arg-type]
+    found = asyncio.run(plan_batch(Cluster("a", by_time=101), options))  # type: ignore[arg-type]
     wanted = [] if option == "startingTimestamp" else [(0, 100)]
     assert [(each.start, each.end) for each in found if each.start < each.end] == wanted

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.spark.planning.range_filter import ALL, Condition, Narrowing, narrowed
+from kproto_pipeline.spark.planning.range_filter import ALL, Predicate, RangeFilter, range_filter_of
 
 NUMBERS = st.integers(-3, 12)
 COMPARED: dict[str, Callable[[Any, Any], bool]] = {
@@ -35,11 +35,11 @@ CONDITIONS = st.lists(
 
 @given(CONDITIONS, st.integers(0, 9), st.integers(0, 9))
 def test_no_row_that_is_wanted_is_left_out(
-    conditions: list[Condition], start: int, size: int
+    conditions: list[Predicate], start: int, size: int
 ) -> None:
     parts = {("t", number): start for number in range(3)}
     ends = dict.fromkeys(parts, start + size)
-    starts, new_ends = narrowed(conditions).cut(parts, ends)
+    starts, new_ends = range_filter_of(conditions).cut(parts, ends)
     for part in parts:
         for offset in range(start, start + size):
             row = {"partition": part[1], "offset": offset}
@@ -53,14 +53,14 @@ def test_no_row_that_is_wanted_is_left_out(
 @pytest.mark.parametrize(
     ("conditions", "found"),
     [
-        ([("partition", "=", 2)], Narrowing(partitions=frozenset({2}))),
-        ([("partition", "in", (1, 2)), ("partition", "=", 1)], Narrowing(frozenset({1}))),
-        ([("offset", ">", 5), ("offset", "<=", 9)], Narrowing(first=6, end=10)),
-        ([("offset", "in", [7, 3])], Narrowing(first=3, end=8)),
+        ([("partition", "=", 2)], RangeFilter(partitions=frozenset({2}))),
+        ([("partition", "in", (1, 2)), ("partition", "=", 1)], RangeFilter(frozenset({1}))),
+        ([("offset", ">", 5), ("offset", "<=", 9)], RangeFilter(first=6, end=10)),
+        ([("offset", "in", [7, 3])], RangeFilter(first=3, end=8)),
         ([("value", "=", b"x"), ("topic", "=", "t")], ALL),
         (
             [("timestamp", ">=", datetime(2023, 11, 14, 22, 13, 20, 999, tzinfo=UTC))],
-            Narrowing(since_ms=1_700_000_000_000),
+            RangeFilter(since_ms=1_700_000_000_000),
         ),
         ([("timestamp", "<", datetime(2023, 11, 14, tzinfo=UTC))], ALL),
         # Records without a time have -1, which no question by time finds.
@@ -68,5 +68,5 @@ def test_no_row_that_is_wanted_is_left_out(
     ],
     ids=str,
 )
-def test_what_filters_say(conditions: list[Condition], found: Narrowing) -> None:
-    assert narrowed(conditions) == found
+def test_what_filters_say(conditions: list[Predicate], found: RangeFilter) -> None:
+    assert range_filter_of(conditions) == found

@@ -15,7 +15,7 @@ from kproto_pipeline.columns.chunks import column_chunks
 from kproto_pipeline.spark.client_pool import close_clients
 from kproto_pipeline.spark.options.read_options import parse_read_options
 from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.reading.range_fetcher import Fetched, next_offset, read_ahead
+from kproto_pipeline.spark.reading.range_fetcher import FetchedRecords, fetch_ranges, next_offset
 
 from kproto import CorruptBatchError
 from tests.unit.client.scripted_broker import ScriptedBroker
@@ -36,7 +36,7 @@ def test_a_loop_that_cannot_be_made_is_an_error_of_the_reader(
     monkeypatch.setattr(asyncio, "new_event_loop", no_descriptor)
     options = parse_read_options({"kafka.bootstrap.servers": "localhost:1", "subscribe": "flights"})
     with pytest.raises(OSError, match="Too many open files"):
-        next(read_ahead(options, [OffsetRange("flights", 0, 0, 1)]))
+        next(fetch_ranges(options, [OffsetRange("flights", 0, 0, 1)]))
 
 
 DAMAGE = {
@@ -56,10 +56,10 @@ async def test_good_batches_come_before_a_broken_one(kind: str) -> None:
         options = parse_read_options(
             {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"}
         )
-        arrived: list[Fetched] = []
+        arrived: list[FetchedRecords] = []
 
         def read() -> None:
-            for _, fetched in read_ahead(options, [OffsetRange("t", 0, 0, 2)]):
+            for _, fetched in fetch_ranges(options, [OffsetRange("t", 0, 0, 2)]):
                 arrived.append(fetched)
 
         with pytest.raises(CorruptBatchError, match=reason) as told:
@@ -79,7 +79,7 @@ async def test_a_batch_that_only_says_that_it_lies_before_is_broken() -> None:
             {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"}
         )
         with pytest.raises(CorruptBatchError, match="CRC"):
-            await asyncio.to_thread(list, read_ahead(options, [OffsetRange("t", 0, 0, 5)]))
+            await asyncio.to_thread(list, fetch_ranges(options, [OffsetRange("t", 0, 0, 5)]))
 
 
 @given(fetches())
@@ -126,7 +126,7 @@ async def test_ranges_are_fetched_at_the_same_time_and_come_in_order() -> None:
         arrived: list[tuple[OffsetRange, list[int]]] = []
 
         def read() -> None:
-            for wanted, fetched in read_ahead(options, ranges):
+            for wanted, fetched in fetch_ranges(options, ranges):
                 chunks = column_chunks(fetched.records, start=wanted.start, end=wanted.end)
                 arrived.append((wanted, [o for chunk in chunks for o in chunk.offsets.tolist()]))
 

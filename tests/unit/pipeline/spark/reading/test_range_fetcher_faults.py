@@ -12,8 +12,8 @@ from kproto_pipeline.columns import RECORD_SCHEMA
 from kproto_pipeline.columns.chunks import column_chunks
 from kproto_pipeline.spark.options.read_options import ReadOptions, parse_read_options
 from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.reading.batch_reader import KprotoReader, RangePartition
-from kproto_pipeline.spark.reading.range_fetcher import read_ahead
+from kproto_pipeline.spark.reading.batch_reader import KprotoInputPartition, KprotoReader
+from kproto_pipeline.spark.reading.range_fetcher import fetch_ranges
 
 from kproto import ClientSettings, CorruptBatchError, RequestTimeoutError
 from kproto.messages import FetchRequest, ListOffsetsRequest
@@ -64,7 +64,7 @@ async def offsets_of(log: ScriptedLog, start: int, end: int, **others: str) -> l
     def read() -> list[int]:
         return [
             offset
-            for _, fetched in read_ahead(options, [OffsetRange("t", 0, start, end)])
+            for _, fetched in fetch_ranges(options, [OffsetRange("t", 0, start, end)])
             for chunk in column_chunks(fetched.records, start=fetched.offset, end=end)
             for offset in chunk.offsets.tolist()
         ]
@@ -205,7 +205,7 @@ async def test_what_a_broker_sends_again_is_no_row_again() -> None:
         reader = KprotoReader(options_for(log), RECORD_SCHEMA)
 
         def read() -> list[int]:
-            wanted = RangePartition(OffsetRange("t", 0, 1, 11))
+            wanted = KprotoInputPartition(OffsetRange("t", 0, 1, 11))
             return [o for rows in reader.read(wanted) for o in rows["offset"].to_pylist()]
 
         assert await asyncio.to_thread(read) == list(range(1, 11))

@@ -12,8 +12,8 @@ import pytest
 from kproto_pipeline.columns.chunks import column_chunks
 from kproto_pipeline.spark.options.read_options import ReadOptions, parse_read_options
 from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.planning.offset_reader import ranges_to_read
-from kproto_pipeline.spark.reading.range_fetcher import read_ahead
+from kproto_pipeline.spark.planning.offset_reader import plan_batch
+from kproto_pipeline.spark.reading.range_fetcher import fetch_ranges
 
 from kproto.messages import ApiVersionsRequest, FetchRequest, MetadataRequest
 from kproto.protocol.connection import ReceivedRequest
@@ -103,7 +103,7 @@ class Cluster:
     async def planned(self) -> OffsetRange:
         options = self.options(fail=True)
         async with options.client.client() as client:
-            (wanted,) = await ranges_to_read(client, options)
+            (wanted,) = await plan_batch(client, options)
         return wanted
 
     async def values(self, wanted: OffsetRange, fail: bool) -> tuple[list[bytes], Exception | None]:
@@ -111,7 +111,7 @@ class Cluster:
         found: list[bytes] = []
 
         def read() -> None:
-            for _, fetched in read_ahead(self.options(fail), [wanted]):
+            for _, fetched in fetch_ranges(self.options(fail), [wanted]):
                 chunks = column_chunks(fetched.records, start=fetched.offset, end=wanted.end)
                 for chunk in chunks:
                     data = bytes(chunk.buffer)

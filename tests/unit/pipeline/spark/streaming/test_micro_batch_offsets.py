@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.spark.planning.log_offsets import LogState
+from kproto_pipeline.spark.planning.log_offsets import LogOffsets
 from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 from kproto_pipeline.spark.streaming.micro_batch_offsets import (
-    are_too_few,
     batch_ranges,
-    begins,
-    doubtful,
+    batch_starts,
+    below_min_offsets,
     from_json,
+    lagging_partitions,
     limited,
-    made_anew,
+    recreated_partitions,
     to_json,
 )
 
@@ -71,13 +71,13 @@ def test_shares_are_those_of_the_connector() -> None:
 
 
 def test_a_batch_that_is_too_small_waits() -> None:
-    assert are_too_few({A: 3}, {A: 5}, 3)
-    assert not are_too_few({A: 3, B: 0}, {A: 5, B: 1}, 3)
+    assert below_min_offsets({A: 3}, {A: 5}, 3)
+    assert not below_min_offsets({A: 3, B: 0}, {A: 5, B: 1}, 3)
 
 
-def log(latest: dict[tuple[str, int], int], **earliest: int) -> LogState:
+def log(latest: dict[tuple[str, int], int], **earliest: int) -> LogOffsets:
     first = {part: earliest.get(f"{part[0]}{part[1]}", 0) for part in latest}
-    return LogState(dict.fromkeys(latest, ZERO_UUID), first, latest)
+    return LogOffsets(dict.fromkeys(latest, ZERO_UUID), first, latest)
 
 
 def test_what_a_batch_reads() -> None:
@@ -98,7 +98,7 @@ def test_what_a_batch_reads() -> None:
     ],
 )
 def test_what_is_lost_is_told(
-    starts: dict[Any, int], ends: dict[Any, int], now: LogState, ranges: list[Any], lost: str
+    starts: dict[Any, int], ends: dict[Any, int], now: LogOffsets, ranges: list[Any], lost: str
 ) -> None:
     found = batch_ranges(starts, ends, now)
     assert found.ranges == ranges
@@ -108,14 +108,14 @@ def test_what_is_lost_is_told(
 
 def test_a_topic_that_was_made_anew_begins_at_its_start() -> None:
     old, new = Uuid.random(), Uuid.random()
-    assert made_anew({A: old, B: old}, {A: new, B: old, C: new}) == [A]
-    assert made_anew({A: ZERO_UUID}, {A: new}) == []
-    assert made_anew({A: old}, {A: ZERO_UUID}) == []
-    assert begins({A: 50, B: 2}, {A: 6, B: 9, C: 4}, {A: 0, C: 1}, {A}) == {A: 0, B: 2, C: 1}
-    found = batch_ranges({A: 50}, {A: 6}, log({A: 6}), begun_anew={A})
+    assert recreated_partitions({A: old, B: old}, {A: new, B: old, C: new}) == [A]
+    assert recreated_partitions({A: ZERO_UUID}, {A: new}) == []
+    assert recreated_partitions({A: old}, {A: ZERO_UUID}) == []
+    assert batch_starts({A: 50, B: 2}, {A: 6, B: 9, C: 4}, {A: 0, C: 1}, {A}) == {A: 0, B: 2, C: 1}
+    found = batch_ranges({A: 50}, {A: 6}, log({A: 6}), recreated={A})
     assert found.ranges == [OffsetRange(*A, 0, 6)]
     assert found.losses == []
 
 
 def test_a_log_that_cannot_be_is_doubtful() -> None:
-    assert doubtful({A: 5, B: 1, C: 0}, {A: 4, B: 1}) == [A, C]
+    assert lagging_partitions({A: 5, B: 1, C: 0}, {A: 4, B: 1}) == [A, C]
