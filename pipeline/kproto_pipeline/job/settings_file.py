@@ -22,7 +22,7 @@ from ..spark.options.read_options import parse_read_options
 from .errors import SettingError
 from .settings import FILE_FORMATS, MODES, DeadLetters, JobSettings, Output
 
-__all__ = ["COMMAND_LINE", "read_settings", "settings_of"]
+__all__ = ["COMMAND_LINE", "parse_settings", "read_settings"]
 
 #: What stands for the name of a file in errors about what the command line said.
 COMMAND_LINE: Final = "command line"
@@ -110,7 +110,7 @@ _NOT_IN: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The content of a file, as TOML has it; `settings_of` says whether it is right.
+    """The content of a file, as TOML has it; `parse_settings` says whether it is right.
 
     Raises:
         SettingError: it cannot be read.
@@ -123,7 +123,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise SettingError(f"{path} is no TOML: {error}") from None
 
 
-def settings_of(content: Mapping[str, Any], *, file: str) -> JobSettings:
+def parse_settings(content: Mapping[str, Any], *, file: str) -> JobSettings:
     """The settings that a file's content means; `file` is its name, for errors.
 
     Raises:

@@ -26,12 +26,12 @@ from ..columns import EVENT_SCHEMA, RECORD_SCHEMA
 from .options.errors import OptionError
 from .options.read_options import parse_columns, parse_read_options
 from .options.write_options import parse_write_options
-from .reading.filters import reader_for
-from .redaction import hide_secrets
-from .releases import as_arrow_schema
+from .pyspark_versions import as_arrow_schema
+from .reading.filter_pushdown import create_batch_reader
+from .redaction import set_redaction_patterns
+from .sink.sink_rows import check_columns
+from .sink.writers import KprotoStreamWriter, KprotoWriter
 from .streaming.stream_reader import KprotoStreamReader
-from .writing.rows import check_columns
-from .writing.writers import KprotoStreamWriter, KprotoWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from .options.write_options import WriteOptions
-    from .reading.range_reader import KprotoReader
+    from .reading.batch_reader import KprotoReader
 
 __all__ = ["KprotoDataSource", "register"]
 
@@ -56,7 +56,7 @@ def register(spark: SparkSession) -> None:
         context = getattr(spark, "_sc", None)  # a Spark Connect session has none
         if context is not None and context.master.startswith("local"):
             context.pythonExec = sys.executable
-    hide_secrets(spark)
+    set_redaction_patterns(spark)
     try:
         spark.dataSource.register(KprotoDataSource)
     except AnalysisException as error:
@@ -82,7 +82,7 @@ class KprotoDataSource(DataSource):
 
     def reader(self, schema: StructType) -> KprotoReader:
         options = parse_read_options(self.options)
-        return reader_for(options, _checked_schema(schema, _offered(self.options)))
+        return create_batch_reader(options, _checked_schema(schema, _offered(self.options)))
 
     def streamReader(self, schema: StructType) -> KprotoStreamReader:  # noqa: N802 - Spark's name
         options = parse_read_options(self.options, streaming=True)

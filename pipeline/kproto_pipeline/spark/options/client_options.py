@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kproto.client import Client, parse_bootstrap
 from kproto.wire.errors import ConfigurationError
 
-from ..shipped_files import found_here
+from ..shipped_files import resolve_shipped_files
 from .errors import OptionError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ClientOptions:
         Raises:
             ConfigurationError: a file that a property names cannot be read here.
         """
-        return Client.from_properties(found_here(dict(self.properties)))
+        return Client.from_properties(resolve_shipped_files(dict(self.properties)))
 
 
 def client_options(given: Mapping[str, str]) -> ClientOptions:

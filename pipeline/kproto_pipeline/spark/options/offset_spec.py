@@ -23,10 +23,10 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "OffsetSpec",
-    "check_partitions",
-    "concrete_offsets",
+    "check_partitions_named",
     "parse_offset_spec",
     "parse_partitions",
+    "resolve_offsets",
 ]
 
 # The sentinels of the connector's offset JSON, and of Kafka's ListOffsets.
@@ -97,7 +97,7 @@ def parse_partitions(option: str, text: str, *, wanted: str) -> dict[TopicPartit
     return found
 
 
-def concrete_offsets(
+def resolve_offsets(
     option: str,
     spec: OffsetSpec,
     partitions: Iterable[TopicPartition],
@@ -110,7 +110,7 @@ def concrete_offsets(
         ConfigurationError: the spec does not name exactly the partitions that are read.
     """
     if isinstance(spec, Mapping):
-        check_partitions(option, spec, partitions)
+        check_partitions_named(option, spec, partitions)
         asked = dict(spec)
     else:
         asked = dict.fromkeys(partitions, spec)
@@ -120,7 +120,7 @@ def concrete_offsets(
     }
 
 
-def check_partitions(
+def check_partitions_named(
     option: str, named: Iterable[TopicPartition], read: Iterable[TopicPartition]
 ) -> None:
     """Raise ConfigurationError unless an option names exactly the partitions that are read."""

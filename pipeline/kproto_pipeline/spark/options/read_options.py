@@ -21,22 +21,28 @@ from .client_options import PREFIX, ClientOptions, client_options
 from .errors import OptionError
 from .offset_spec import EARLIEST, LATEST, OffsetSpec, parse_offset_spec
 from .option_json import read_json_object
-from .time_spec import TimeSpec, parse_time, parse_times
-from .values import boolean, duration_ms, filled, positive, whole_number
+from .option_values import boolean, duration_ms, filled, positive, whole_number
+from .timestamp_spec import TimestampSpec, parse_timestamp, parse_timestamps
 
 if TYPE_CHECKING:
     from kproto.client import TopicPartition
 
-__all__ = ["ReadOptions", "Selection", "Wanted", "parse_columns", "parse_read_options"]
+__all__ = [
+    "OffsetRangeLimit",
+    "ReadOptions",
+    "TopicSelection",
+    "parse_columns",
+    "parse_read_options",
+]
 
 logger = logging.getLogger("kproto.pipeline")
 
 #: Where to begin or to end: by offsets, or by time.
-Wanted: TypeAlias = "OffsetSpec | TimeSpec"
+OffsetRangeLimit: TypeAlias = "OffsetSpec | TimestampSpec"
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class TopicSelection:
     """What to read: topics by name, single partitions, or topics by pattern; exactly one is set."""
 
     topics: tuple[str, ...] = ()
@@ -53,9 +59,9 @@ class ReadOptions:
     """
 
     client: ClientOptions
-    selection: Selection
-    starting: Wanted = EARLIEST
-    ending: Wanted = LATEST
+    selection: TopicSelection
+    starting: OffsetRangeLimit = EARLIEST
+    ending: OffsetRangeLimit = LATEST
     starts_at_latest: bool = False
     include_headers: bool = False
     cloud_events: bool = False
@@ -74,14 +80,14 @@ class ReadOptions:
     fetch_wait_ms: int = 500
 
 
-def _topics(name: str, text: str) -> Selection:
+def _topics(name: str, text: str) -> TopicSelection:
     topics = tuple(dict.fromkeys(topic.strip() for topic in text.split(",")))
     if not all(topics):
         raise OptionError(f"option {name} is {text!r}; it must be topic names with commas between")
-    return Selection(topics=topics)
+    return TopicSelection(topics=topics)
 
 
-def _assigned(name: str, text: str) -> Selection:
+def _assigned(name: str, text: str) -> TopicSelection:
     wanted = 'JSON such as {"topic": [0, 1]}'
     wrong = OptionError(f"option {name} is {text!r}; it must be {wanted}")
     try:
@@ -98,15 +104,15 @@ def _assigned(name: str, text: str) -> Selection:
             if type(number) is not int or number < 0:
                 raise wrong
             partitions.append((topic, number))
-    return Selection(partitions=tuple(dict.fromkeys(partitions)))
+    return TopicSelection(partitions=tuple(dict.fromkeys(partitions)))
 
 
-def _pattern(name: str, text: str) -> Selection:
+def _pattern(name: str, text: str) -> TopicSelection:
     try:
         re.compile(text)
     except re.error as error:
         raise OptionError(f"option {name}: {text!r} is no regular expression: {error}") from None
-    return Selection(pattern=text)
+    return TopicSelection(pattern=text)
 
 
 def _by_offsets(refused: str) -> Callable[[str, str], OffsetSpec]:
@@ -175,14 +181,14 @@ def _both(sets: str | None, parse: Callable[[str, str], Any]) -> _Option:
 
 # Of those that set the same, the first that is given counts, as in the connector.
 _OPTIONS: Final[Mapping[str, _Option]] = {
-    "startingTimestamp": _both("starting", parse_time),
-    "startingOffsetsByTimestamp": _both("starting", parse_times),
+    "startingTimestamp": _both("starting", parse_timestamp),
+    "startingOffsetsByTimestamp": _both("starting", parse_timestamps),
     "startingOffsets": _Option("starting", _by_offsets("latest"), _any_offsets),
     "startingOffsetsByTimestampStrategy": _both(
         "starts_at_latest", _one_of(error=False, latest=True)
     ),
-    "endingTimestamp": _Option("ending", parse_time, None),
-    "endingOffsetsByTimestamp": _Option("ending", parse_times, None),
+    "endingTimestamp": _Option("ending", parse_timestamp, None),
+    "endingOffsetsByTimestamp": _Option("ending", parse_timestamps, None),
     "endingOffsets": _Option("ending", _by_offsets("earliest"), None),
     "includeHeaders": _both("include_headers", boolean),
     "failOnDataLoss": _both("fail_on_data_loss", boolean),
@@ -214,7 +220,7 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
 }
 
 # The three ways to say what to read.
-_SELECTIONS: Final[Mapping[str, Callable[[str, str], Selection]]] = {
+_SELECTIONS: Final[Mapping[str, Callable[[str, str], TopicSelection]]] = {
     "subscribe": _topics,
     "assign": _assigned,
     "subscribePattern": _pattern,
@@ -292,7 +298,7 @@ def _unknown(key: str) -> OptionError:
     return OptionError(f"option {key} is not known to kproto; {hint}, and kafka.* of a client")
 
 
-def _selection(given: Mapping[str, str]) -> Selection:
+def _selection(given: Mapping[str, str]) -> TopicSelection:
     chosen = [name for name in _SELECTIONS if name in given]
     if len(chosen) != 1:
         raise OptionError(

@@ -14,7 +14,7 @@ from kproto.schema.nearest import nearest
 
 from .client_options import PREFIX, client_options
 from .errors import OptionError
-from .values import filled, whole_number
+from .option_values import filled, whole_number
 
 if TYPE_CHECKING:
     from .client_options import ClientOptions

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.offset_spec import EARLIEST, LATEST
-from kproto_pipeline.spark.options.read_options import Selection, parse_read_options
-from kproto_pipeline.spark.options.time_spec import TimeSpec
+from kproto_pipeline.spark.options.read_options import TopicSelection, parse_read_options
+from kproto_pipeline.spark.options.timestamp_spec import TimestampSpec
 
 GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "flights"}
 
@@ -17,7 +17,7 @@ def test_defaults_are_those_of_the_connector() -> None:
         "bootstrap.servers": "localhost:9092",
         "client.id": "kproto-spark",
     }
-    assert options.selection == Selection(topics=("flights",))
+    assert options.selection == TopicSelection(topics=("flights",))
     assert (options.starting, options.ending) == (EARLIEST, LATEST)
     assert not options.include_headers
     assert options.fail_on_data_loss
@@ -133,10 +133,10 @@ def test_of_the_ways_to_start_the_first_of_the_connector_counts() -> None:
         "endingOffsetsByTimestamp": '{"flights": {"0": 9}}',
     }
     options = parse_read_options(given)
-    assert options.starting == TimeSpec("startingOffsetsByTimestamp", {("flights", 0): 5})
-    assert options.ending == TimeSpec("endingOffsetsByTimestamp", {("flights", 0): 9})
+    assert options.starting == TimestampSpec("startingOffsetsByTimestamp", {("flights", 0): 5})
+    assert options.ending == TimestampSpec("endingOffsetsByTimestamp", {("flights", 0): 9})
     options = parse_read_options(given | {"startingTimestamp": "7"})
-    assert options.starting == TimeSpec("startingTimestamp", 7)
+    assert options.starting == TimestampSpec("startingTimestamp", 7)
 
 
 @pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets", "assign"])
