@@ -21,12 +21,12 @@ from ..fetch.in_flight_records import InFlightRecords
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition
 from ..processing.destinations import check_outlets
-from ..processing.failure_log import say_untold
+from ..processing.failure_log import log_unraised
 from ..processing.handlers import handle_of
 from ..processing.pool import ProcessingPool
 from ..processing.ports import ConsumerPort, RecordReceiver, RecordSink
 from ..processing.settings import Order, Retries, RetryTopic, RunSettings, RunSummary
-from ..processing.signals import told_of
+from ..processing.signals import signals_handled
 from .rebalance_listener import RebalanceListenerInvoker
 from .record_stream import RecordStream
 
@@ -171,13 +171,13 @@ class ProcessingStream(RecordStream):
         over = self._run_over = asyncio.Event()
         try:
             counted = self._view.observer.runs(group_id).during(run)
-            with counted, told_of(settings.stop_on, run.signalled):
+            with counted, signals_handled(settings.stop_on, run.signalled):
                 await check_outlets(self._view, settings.outlets)
                 self._want_too(frozenset(each.topic for each in settings.retry_topics))
                 await self._handle(run)
         except BaseException:
             if run.error is not None:
-                say_untold(run.error)
+                log_unraised(run.error)
             raise
         finally:
             try:
@@ -202,7 +202,7 @@ class ProcessingStream(RecordStream):
                 await self._commit_done(run.left_ms)
                 await self._stop()
             finally:
-                undone = run.left_undone()
+                undone = run.first_incomplete_offsets()
                 ahead = {
                     state: self._assigned.ahead_of(state)
                     for state in undone

@@ -287,7 +287,7 @@ class RebalanceListenerInvoker:
     def _look(self, now: float) -> None:
         handling = self._handing_out.handling
         if handling is not None:
-            self._progress.since = handling.since(now)
+            self._progress.since = handling.oldest_started_at(now)
         else:
             self._progress.look(self._handing_out.sign, now, is_asking=self._is_asking())
 
@@ -313,7 +313,7 @@ class RebalanceListenerInvoker:
     def _is_in_hand(self, gone: Mapping[TopicPartition, AssignedPartition]) -> bool:
         if self._handing_out.handling is not None:
             claims = {state.claim for state in gone.values()}
-            return self._handing_out.handling.is_under_way(claims)
+            return self._handing_out.handling.is_in_flight(claims)
         held = self._handing_out.in_hand
         if held is None:
             return False

@@ -47,30 +47,30 @@ class RecordProcessor(Protocol):
     Partitions are known by their state, and by the claim under which they were assigned.
     """
 
-    def lowest(self, state: object) -> int | None:
+    def first_incomplete(self, state: object) -> int | None:
         """The first offset that is not done; None where all are that were taken."""
         ...
 
-    def ahead(self, state: object) -> tuple[int, list[int]] | None:
+    def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
         """The highest offset that was in hand, and those up to there that are not done; None
         where nothing was, or all is done.
         """
         ...
 
-    def first_waiting(self, state: object) -> int | None:
+    def first_queued(self, state: object) -> int | None:
         """The first offset that was taken and never in hand."""
         ...
 
     @property
-    def waiting(self) -> dict[TopicPartition, int]:
+    def queued_positions(self) -> dict[TopicPartition, int]:
         """That of each partition of which there are some."""
         ...
 
-    def is_under_way(self, claims: Collection[object]) -> bool:
+    def is_in_flight(self, claims: Collection[object]) -> bool:
         """Whether something of these is in hand."""
         ...
 
-    def since(self, now: float) -> float:
+    def oldest_started_at(self, now: float) -> float:
         """Since when the oldest has been in hand; `now` where nothing is."""
         ...
 
@@ -90,7 +90,7 @@ class RecordProcessor(Protocol):
         """Begin nothing of a partition until it goes on."""
         ...
 
-    def go_on(self, state: object) -> None:
+    def resume(self, state: object) -> None:
         """Go on with one that was paused."""
         ...
 
@@ -152,7 +152,7 @@ class InFlightRecords(FetchBuffer):
     def done(self, state: PartitionState) -> int:
         """The offset behind what is done of a partition, which has a position."""
         if self.handling is not None:
-            lowest = self.handling.lowest(state)
+            lowest = self.handling.first_incomplete(state)
             return self.position_of(state) if lowest is None else lowest
         held = self.in_hand
         if held is not None and held.state is state:
@@ -161,12 +161,12 @@ class InFlightRecords(FetchBuffer):
 
     def ahead(self, state: PartitionState) -> tuple[int, list[int]] | None:
         """Up to where something was in hand, and which offsets before that are not done."""
-        return None if self.handling is None else self.handling.ahead(state)
+        return None if self.handling is None else self.handling.incomplete_offsets(state)
 
     def position_of(self, state: PartitionState) -> int:
         """The offset of the next record of a partition, which has a position."""
         if self.handling is not None:
-            first = self.handling.first_waiting(state)
+            first = self.handling.first_queued(state)
             if first is not None:
                 return first
         source = self._source
@@ -264,7 +264,7 @@ class InFlightRecords(FetchBuffer):
 
     def drop_for_another_log(self, state: PartitionState) -> int:
         """The same; what somebody handles of it is not done, and comes again if it is there."""
-        undone = None if self.handling is None else self.handling.lowest(state)
+        undone = None if self.handling is None else self.handling.first_incomplete(state)
         position = self.drop(state)
         self.forget(state)
         return position if undone is None else min(position, undone)
@@ -300,7 +300,7 @@ class InFlightRecords(FetchBuffer):
     def go_on(self, state: PartitionState) -> None:
         """Go on with it."""
         if self.handling is not None:
-            self.handling.go_on(state)
+            self.handling.resume(state)
 
     def add(self, waiting: CompletedFetch) -> None:
         aside = self._aside.get(waiting.state)
@@ -317,7 +317,7 @@ class InFlightRecords(FetchBuffer):
             if waiting
         }
         found |= super().positions
-        return found if self.handling is None else found | self.handling.waiting
+        return found if self.handling is None else found | self.handling.queued_positions
 
 
 class AdaptiveBatchSize:

@@ -113,7 +113,7 @@ class Running(Protocol):
     """A `run()` of a consumer."""
 
     @property
-    def in_hand(self) -> int:
+    def records_in_flight(self) -> int:
         """Returns how many records handlers process now."""
         ...
 
@@ -147,4 +147,6 @@ class RunCounts:
         found = Counter(self._ended)
         for run in self._live:
             found.update(run.counts)
-        return dict(sorted(found.items())) | {"in_hand": sum(run.in_hand for run in self._live)}
+        return dict(sorted(found.items())) | {
+            "in_hand": sum(run.records_in_flight for run in self._live)
+        }

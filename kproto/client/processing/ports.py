@@ -1,4 +1,4 @@
-"""What a `Run` asks of who reads, and of who sends records on."""
+"""Defines what a pool needs of the consumer, and of the producer that forwards records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ConsumerPort", "RecordReceiver", "RecordSink"]
 
 
 class RecordSink(Protocol):
-    """Sends records on: a producer, which waits for all in-sync replicas."""
+    """Forwards records: a producer, which waits for all in-sync replicas."""
 
     async def send(
         self,
@@ -27,7 +27,7 @@ class RecordSink(Protocol):
 
 
 class RecordReceiver(Protocol):
-    """Who takes what has come: a run."""
+    """Takes records from the consumer: a pool."""
 
     @property
     def is_taking(self) -> bool: ...
@@ -38,17 +38,17 @@ class RecordReceiver(Protocol):
 
 
 class ConsumerPort(NamedTuple):
-    """What is asked of who reads."""
+    """The calls of a pool to its consumer."""
 
-    #: Have a run take what comes next, once there is something; False at the end.
+    #: Passes the next records to the receiver, once there are some; returns False at the end.
     take_next: Callable[[RecordReceiver], Awaitable[bool]]
-    #: Whether others may read what is assigned here; and to wait until that is known.
+    #: True if other members may own the assigned partitions; and waits until that is known.
     is_out_of_session: Callable[[], bool]
     until_in_session: Callable[[], Awaitable[None]]
-    #: Take no more of a partition for now; and again.
+    #: Applies backpressure to a partition; and releases it.
     hold_back: Callable[[TopicPartition], None]
     let_go: Callable[[TopicPartition], None]
-    #: Something is no more in hand of a partition that goes, or, with True, is lost already.
+    #: A record of a partition that is being revoked has ended; True if it is lost already.
     has_finished: Callable[[bool], None]
-    #: Commit what is done.
+    #: Requests a commit.
     commit_soon: Callable[[], None]

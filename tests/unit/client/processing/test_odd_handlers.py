@@ -57,7 +57,7 @@ async def test_behind_a_seek_nothing_is_begun_before_the_handler_has_ended(order
                 has_moved = is_in_hand = True
                 consumer.seek((TOPIC, 0), 2)
                 assert consumer._run is not None
-                while not consumer._run.waiting:  # noqa: ASYNC110 - no event tells
+                while not consumer._run.queued_positions:  # noqa: ASYNC110 - no event tells
                     await asyncio.sleep(0)
                 await it.client.refresh([TOPIC])
                 is_in_hand = False
@@ -293,7 +293,7 @@ async def test_a_clock_that_is_set_back_holds_up_no_retry_topic(order: Any) -> N
             it.note(record)
             if record.topic == TOPIC:
                 assert consumer._run is not None
-                while record.offset and not consumer._run.waiting:  # noqa: ASYNC110 - no event tells
+                while record.offset and not consumer._run.queued_positions:  # noqa: ASYNC110 - no event tells
                     await asyncio.sleep(0)  # until the one before has come to the retry topic
                 clock.move(-3_600_000 * record.offset)
                 raise ValueError
