@@ -93,12 +93,17 @@ def seeds(few: int, more: int, most: int) -> list[Any]:
     return [pytest.param(seed, marks=marks_of(seed)) for seed in range(most)]
 
 
-def rest_slow(values: Iterable[Any], few: int) -> list[Any]:
-    """As parameters: `make quick` takes so `few` of them, `make test` all."""
-    return [
-        pytest.param(value, marks=() if at < few else pytest.mark.slow)
-        for at, value in enumerate(values)
-    ]
+def rest_slow(values: Iterable[Any], few: int, everyday: int | None = None) -> list[Any]:
+    """Return parameters: `make quick` takes the first `few`, `make test` the first `everyday`.
+
+    Without `everyday` it takes all; else the rest is exhaustive.
+    """
+
+    def marks_of(at: int) -> list[pytest.MarkDecorator]:
+        slow = [] if at < few else [pytest.mark.slow]
+        return slow if everyday is None or at < everyday else [*slow, pytest.mark.exhaustive]
+
+    return [pytest.param(value, marks=marks_of(at)) for at, value in enumerate(values)]
 
 
 def longest_first(items: list[pytest.Item]) -> None:

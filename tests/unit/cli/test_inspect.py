@@ -117,6 +117,7 @@ def test_what_stands_in_front_is_told_of_requests_and_responses_alone(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_every_version_of_every_message_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
     for name, spec in union().items():
         for version in {spec.valid_versions.lowest, spec.valid_versions.highest}:

@@ -158,7 +158,7 @@ def test_work_to_explain_is_in_proportion_to_that_of_reading(name: str) -> None:
         assert failing <= (1 + LINES) * reading + 1000, f"{shape.path}, {shape.variant}"
 
 
-@pytest.mark.parametrize("name", rest_slow(sorted(MEASURED), 2))
+@pytest.mark.parametrize("name", rest_slow(sorted(MEASURED), 2, 4))
 def test_to_explain_takes_no_more_memory_than_to_read(name: str) -> None:
     cls, version = class_of(name), MEASURED[name]
     fails(cls, version, b"")

@@ -345,7 +345,7 @@ def test_members_at_random(first: int) -> None:
         assert late.heard
 
 
-@pytest.mark.parametrize("seed", rest_slow(range(20), 5))
+@pytest.mark.parametrize("seed", rest_slow(range(20), 5, 8))
 def test_what_is_seen_late_is_what_is_seen_at_once(seed: int) -> None:
     late, at_once = Schedule(seed, every_ms=False), Schedule(seed, every_ms=True)
     late.run()
