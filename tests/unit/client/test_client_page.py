@@ -61,7 +61,7 @@ def cells(heading: str) -> list[list[str]]:
 def test_who_answers_which_request() -> None:
     told = {
         (f"{name}Request", who)
-        for who, names in cells("who answers")
+        for who, names in cells("answered by")
         for name in re.findall(r"`(\w+)`", names)
     }
     assert told == {(name, route.value) for name, route in ROUTES.items()}
