@@ -13,7 +13,7 @@ import pytest
 from kproto_pipeline.columns import EVENT_SCHEMA, RECORD_SCHEMA
 from kproto_pipeline.spark.client_pool import run_on_loop, with_client
 from kproto_pipeline.spark.data_source import KprotoDataSource
-from kproto_pipeline.spark.options.read_options import parse_read_options
+from kproto_pipeline.spark.options.option_table import parse_read_options
 from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
 from kproto_pipeline.spark.planning.offset_reader import plan_batch
 from kproto_pipeline.spark.reading.range_fetcher import fetch_ranges

@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -111,7 +112,7 @@ def _batch(
     ]
     settings = JobSettings(source, Output(parquet, overwrite=True))
     for what in ("first run", "warm run"):
-        with ProgressLine(spark, source) as line:
+        with ProgressLine(spark, settings.read_options) as line:
             result = run_spark_work(spark, partial(run, spark, settings, listener=line))
         paces.append(StageRate(what, sum(line.seconds), result.counts.read))
     return spark, published, result.counts, paces
@@ -149,17 +150,21 @@ def _stream(
             warm.set()
         return publisher.over.is_set() and result.counts.read >= publisher.published
 
+    stream = JobSettings(source, Output(parquet), mode="stream", interval_s=_INTERVAL_S)
+
     def streamed() -> RunResult:
         files = OutputFiles(spark, parquet)
         aside = files.beside("writing")
-        settings = JobSettings(source, Output(aside), mode="stream", interval_s=_INTERVAL_S)
+        settings = replace(stream, output=Output(aside))
         with cleanup_on_failure(spark, lambda: files.delete(aside)):
             result = run(spark, settings, listener=line, stopped=stopped, enough=enough)
             if not stopped.is_set():
                 files.replace(aside)
         return result
 
-    with ProgressLine(spark, source, before=lambda: f"published {stage.done:,}  ") as line:
+    with ProgressLine(
+        spark, stream.read_options, before=lambda: f"published {stage.done:,}  "
+    ) as line:
         result = run_spark_work(spark, streamed, stopped.set)
     first, *others = line.seconds
     paces = [

@@ -39,7 +39,7 @@ def run_command(settings: JobSettings) -> int:
     stopped = threading.Event()
     with spark_session("kproto-pipeline", settings.spark) as spark:
         started = time.monotonic()
-        with ProgressLine(spark, settings.source) as line:
+        with ProgressLine(spark, settings.read_options) as line:
             interrupted = False
             result: RunResult | None = None
             try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kproto.client import TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from ..spark.planning.log_offsets import LogOffsets
+    from ..spark.planning.offset_ranges import LogOffsets
 
 __all__ = ["Positions", "ReadPlan", "limit_plan", "plan_next", "rest"]
 

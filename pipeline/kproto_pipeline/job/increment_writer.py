@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..columns import EVENT_SCHEMA
+from ..spark.options.option_table import names_that_set
 from .errors import CountMismatchError
 from .event_status import DUPLICATE, INVALID, STATUSES, VALID, status_count, with_status
 from .job_cleanup import cleanup_on_failure
@@ -44,22 +45,16 @@ STEPS: Final = (
     "cleared",
 )
 
-#: Options that say what is read; an increment says it itself.
-_SAY_WHAT: Final = frozenset(
+#: The options that an increment replaces by its own, in lower case: the ranges to read.
+_REPLACED: Final = frozenset(
     name.lower()
-    for name in (
-        "subscribe",
-        "subscribePattern",
-        "assign",
-        "startingOffsets",
-        "startingTimestamp",
-        "startingOffsetsByTimestamp",
-        "startingOffsetsByTimestampStrategy",
-        "endingOffsets",
-        "endingTimestamp",
-        "endingOffsetsByTimestamp",
-        "cloudEvents",
-        "failOnDataLoss",
+    for name in names_that_set(
+        "selection",
+        "starting_offsets",
+        "ending_offsets",
+        "latest_without_match",
+        "cloud_events",
+        "fail_on_data_loss",
     )
 )
 
@@ -78,7 +73,7 @@ def pin_offset_ranges(source: Mapping[str, str], plan: ReadPlan) -> dict[str, st
             partitions.setdefault(each.topic, []).append(each.partition)
             starts.setdefault(each.topic, {})[str(each.partition)] = each.start
             ends.setdefault(each.topic, {})[str(each.partition)] = each.end
-    options = {name: value for name, value in source.items() if name.lower() not in _SAY_WHAT}
+    options = {name: value for name, value in source.items() if name.lower() not in _REPLACED}
     return {
         **options,
         "assign": json.dumps(partitions),

@@ -17,7 +17,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..spark.data_source import register
-from ..spark.options.read_options import parse_read_options
 from ..spark.planning.offset_ranges import DataLossError
 from .errors import OutputExistsError, SettingError
 from .increment_plan import limit_plan, plan_next, rest
@@ -141,7 +140,7 @@ class _Run:
         self._listener = listener
         self._stopped = stopped
         self._at = at
-        self._options = parse_read_options({**settings.source, "cloudEvents": "true"})
+        self._options = settings.read_options
         self._id = uuid.uuid4().hex
         self._told: set[str] = set()
         output, letters = settings.output, settings.dead_letters

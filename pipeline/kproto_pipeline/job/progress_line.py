@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from kproto.wire.errors import KprotoError
 
-from ..spark.options.read_options import parse_read_options
 from .progress import Progress, format_increment, format_lag
 from .source_offsets import end_offsets_by_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from types import TracebackType
 
     from pyspark.sql import SparkSession
 
+    from ..spark.options.option_table import ReadOptions
     from .increment_plan import ReadPlan
     from .manifest import Manifest
 
@@ -43,7 +43,7 @@ class ProgressLine:
     def __init__(
         self,
         spark: SparkSession,
-        source: Mapping[str, str],
+        options: ReadOptions,
         out: TextIO | None = None,
         before: Callable[[], str] = lambda: "",
     ) -> None:
@@ -53,7 +53,7 @@ class ProgressLine:
         self.read: list[int] = []
         self._before = before
         self._spark = spark
-        self._options = parse_read_options({**source, "cloudEvents": "true"})
+        self._options = options
         self._out = out or sys.stderr
         self._parts: list[tuple[str, int]] = []
         self._lock = threading.Lock()

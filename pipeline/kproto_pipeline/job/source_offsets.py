@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from kproto.client import Client, TopicPartition
 
-    from ..spark.options.read_options import ReadOptions
-    from ..spark.planning.log_offsets import LogOffsets
+    from ..spark.options.option_table import ReadOptions
+    from ..spark.planning.offset_ranges import LogOffsets
 
 __all__ = ["end_offsets_by_topic", "list_log_offsets", "plan_full_read", "starting_offsets"]
 

@@ -1,7 +1,6 @@
-"""Offsets that somebody asks for by time: the connector's timestamp options.
+"""Parses the timestamp options: `startingTimestamp`, `startingOffsetsByTimestamp`, and the ends'.
 
-Owns the text of `startingTimestamp` and `startingOffsetsByTimestamp`, and of those for the end.
-Decisions on plain data: knows nothing of Spark, sockets or ranges.
+The text is that of Spark's JVM connector. Works on plain data: knows neither Spark nor sockets.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kproto.wire.errors import ConfigurationError
-
 from .errors import OptionError
 from .offset_spec import parse_partitions
-from .option_values import whole_number
+from .option_values import parse_whole_number
 
 if TYPE_CHECKING:
     from kproto.client import TopicPartition
@@ -28,32 +25,28 @@ _MAX_INT64: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class TimestampSpec:
-    """The first offset whose record is of this time (ms since 1970) or later.
+    """The first offset whose record has this timestamp (ms since 1970) or a later one.
 
-    One time for all partitions, or one for each. `option` is the name to be told in errors.
+    `timestamps` is one for all partitions, or one for each; errors name `option`.
     """
 
     option: str
-    times: int | Mapping[TopicPartition, int]
+    timestamps: int | Mapping[TopicPartition, int]
 
 
 def parse_timestamp(name: str, text: str) -> TimestampSpec:
-    """One time in ms for all partitions. Raises OptionError."""
-    return TimestampSpec(name, whole_number(name, text, 0, _MAX_INT64))
+    """Parses one timestamp in ms for all partitions. Raises OptionError."""
+    return TimestampSpec(name, parse_whole_number(name, text, 0, _MAX_INT64))
 
 
 def parse_timestamps(name: str, text: str) -> TimestampSpec:
-    """A time in ms for each partition. Raises OptionError."""
-    try:
-        times = parse_partitions(f"option {name}", text, wanted=_WANTED)
-    except ConfigurationError as error:
-        raise OptionError(str(error)) from None
-    for (topic, partition), time in times.items():
-        if type(time) is not int or not 0 <= time <= _MAX_INT64:
+    """Parses a timestamp in ms for each partition. Raises OptionError."""
+    timestamps: dict[TopicPartition, int] = {}
+    for part, value in parse_partitions(f"option {name}", text, wanted=_WANTED).items():
+        if type(value) is not int or not 0 <= value <= _MAX_INT64:
             raise OptionError(
-                f"option {name}: {topic}-{partition} has {time!r}; a time is a whole number of "
+                f"option {name}: {part[0]}-{part[1]} has {value!r}; a time is a whole number of "
                 "milliseconds from 0 on"
             )
-    return TimestampSpec(
-        name, {part: time for part, time in times.items() if isinstance(time, int)}
-    )
+        timestamps[part] = value
+    return TimestampSpec(name, timestamps)

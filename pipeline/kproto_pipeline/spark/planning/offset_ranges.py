@@ -19,7 +19,26 @@ if TYPE_CHECKING:
     from kproto.client import TopicPartition
     from kproto.wire.uuid import Uuid
 
-__all__ = ["DataLossError", "OffsetRange", "coalesce_ranges", "plan_ranges", "split_ranges"]
+__all__ = [
+    "DataLossError",
+    "LogOffsets",
+    "OffsetRange",
+    "coalesce_ranges",
+    "plan_ranges",
+    "split_ranges",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LogOffsets:
+    """The topic id, the earliest and the latest (next) offset of each partition's log.
+
+    A topic id is all zeros if the brokers are too old to report it.
+    """
+
+    topic_ids: Mapping[TopicPartition, Uuid]
+    earliest: Mapping[TopicPartition, int]
+    latest: Mapping[TopicPartition, int]
 
 
 class DataLossError(KprotoError):

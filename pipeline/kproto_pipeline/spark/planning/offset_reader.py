@@ -18,15 +18,15 @@ from kproto.wire.errors import BrokerResponseError
 from ..options.errors import OptionError
 from ..options.offset_spec import check_partitions_named, resolve_offsets
 from ..options.timestamp_spec import TimestampSpec
-from .log_offsets import LogOffsets
-from .offset_ranges import DataLossError, plan_ranges, split_ranges
+from .offset_ranges import DataLossError, LogOffsets, plan_ranges, split_ranges
 from .range_filter import ALL
 
 if TYPE_CHECKING:
     from kproto.client import Client, TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from ..options.read_options import ReadOptions, TopicSelection
+    from ..options.option_table import ReadOptions
+    from ..options.topic_selection import TopicSelection
     from .offset_ranges import OffsetRange
     from .range_filter import RangeFilter
 
@@ -100,13 +100,13 @@ async def starting_offsets(
         ConfigurationError: they do not name exactly the partitions that are read; or a time that
             no record has reached, unless the options say to begin at the end then.
     """
-    wanted = options.starting
+    wanted = options.starting_offsets
     if not isinstance(wanted, TimestampSpec):
         parts = now.topic_ids
         return resolve_offsets("startingOffsets", wanted, parts, now.earliest, now.latest)
     found = await _by_time(client, options, wanted, now)
     late = sorted(part for part, offset in found.items() if offset == _NONE_SO_LATE)
-    if late and not options.starts_at_latest:
+    if late and not options.latest_without_match:
         names = ", ".join(f"{topic}-{partition}" for topic, partition in late[:10])
         raise OptionError(
             f"option {wanted.option}: no record is that late in {names}"
@@ -124,7 +124,7 @@ async def ending_offsets(
     Raises:
         ConfigurationError: they do not name exactly the partitions that are read.
     """
-    wanted = options.ending
+    wanted = options.ending_offsets
     if not isinstance(wanted, TimestampSpec):
         parts = now.topic_ids
         return resolve_offsets("endingOffsets", wanted, parts, now.earliest, now.latest)
@@ -146,7 +146,7 @@ async def batch_offsets(
     """
     starts = await starting_offsets(client, options, now)
     ends = await ending_offsets(client, options, now)
-    if isinstance(options.starting, TimestampSpec):
+    if isinstance(options.starting_offsets, TimestampSpec):
         # Behind the end that was asked for before: the log has grown since, and nothing is wanted.
         starts = {part: min(start, now.latest[part]) for part, start in starts.items()}
     return starts, ends
@@ -156,11 +156,11 @@ async def _by_time(
     client: Client, options: ReadOptions, wanted: TimestampSpec, now: LogOffsets
 ) -> dict[TopicPartition, int]:
     """The first offset of each partition since its time; -1 where no record is that late."""
-    if isinstance(wanted.times, Mapping):
-        check_partitions_named(f"option {wanted.option}", wanted.times, now.topic_ids)
-        times = dict(wanted.times)
+    if isinstance(wanted.timestamps, Mapping):
+        check_partitions_named(f"option {wanted.option}", wanted.timestamps, now.topic_ids)
+        times = dict(wanted.timestamps)
     else:
-        times = dict.fromkeys(now.topic_ids, wanted.times)
+        times = dict.fromkeys(now.topic_ids, wanted.timestamps)
     return await client.list_offsets(times, read_committed=options.read_committed)
 
 

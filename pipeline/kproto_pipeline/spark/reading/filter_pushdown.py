@@ -1,8 +1,8 @@
-"""Filters that Spark pushes down to a batch read, where that is switched on.
+"""Narrows the offset ranges of a batch read by the filters that Spark pushes down.
 
 PySpark 4.1 and later push filters with `spark.sql.python.filterPushdown.enabled`, and refuse a
-reader that could take some while it is off. A process of its own plans then, and by that it is
-known. Filters narrow the ranges; Spark applies every filter again, so that none is taken away.
+reader with `pushFilters` while that is off. With it on, a process of its own plans the read, which
+`filters_are_pushed` recognizes. Spark applies every filter again, so rows are the same either way.
 """
 
 from __future__ import annotations
@@ -16,16 +16,12 @@ from .batch_reader import KprotoReader
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import pyarrow as pa
+__all__ = ["FilterPushdownReader", "filters_are_pushed"]
 
-    from ..options.read_options import ReadOptions
-
-__all__ = ["FilterPushdownReader", "create_batch_reader"]
-
-#: The module of PySpark's that plans a read with filters; elsewhere it is not loaded.
+#: The PySpark module that plans a read with filters; other processes do not load it.
 _PLANNER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
-# The name of a filter's class -> how it compares.
+# The class name of a filter -> its comparison operator.
 _OPERATORS: Final = {
     "EqualTo": "=",
     "EqualNullSafe": "=",
@@ -38,26 +34,25 @@ _OPERATORS: Final = {
 
 
 class FilterPushdownReader(KprotoReader):
-    """Reads the ranges that filters leave."""
+    """A batch reader that narrows its offset ranges by pushed filters."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Take note of the filters; all of them are Spark's to apply."""
+        """Narrows the ranges, and returns all filters, as Spark has to apply each."""
         self.range_filter = range_filter_of(
-            condition for each in filters if (condition := _condition(each)) is not None
+            predicate for each in filters if (predicate := _predicate(each)) is not None
         )
         return filters
 
 
-def _condition(each: Any) -> Predicate | None:
-    """A filter of one of our columns as plain data; None for any other."""
+def _predicate(each: Any) -> Predicate | None:
+    """Returns a filter on one top-level column as plain data; None for any other."""
     operator = _OPERATORS.get(type(each).__name__)
     if operator is None or len(each.attribute) != 1:
         return None
     return each.attribute[0], operator, each.value
 
 
-def create_batch_reader(options: ReadOptions, schema: pa.Schema) -> KprotoReader:
-    """The reader of a batch: one that takes filters where Spark is about to push some."""
+def filters_are_pushed() -> bool:
+    """Returns whether this process is the one in which Spark pushes filters to the reader."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    pushes = _PLANNER in sys.modules or (main is not None and main.name == _PLANNER)
-    return (FilterPushdownReader if pushes else KprotoReader)(options, schema)
+    return _PLANNER in sys.modules or (main is not None and main.name == _PLANNER)

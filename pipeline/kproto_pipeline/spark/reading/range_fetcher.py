@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kproto.client import Client
     from kproto.records import RecordBatch
 
-    from ..options.read_options import ReadOptions
+    from ..options.option_table import ReadOptions
     from ..planning.offset_ranges import OffsetRange
 
 __all__ = ["FetchedRecords", "fetch_ranges", "next_offset"]
@@ -151,11 +151,11 @@ class _Ahead:
 
     async def _fetch_range(self, client: Client) -> None:
         position = self.wanted.start
-        most = first_fetch_bytes(self.wanted, self._options.fetch_max_bytes)
+        most = first_fetch_bytes(self.wanted, self._options.max_partition_fetch_bytes)
         while position < self.wanted.end:
             await self._room.wait()
             fetched = await self._fetch(client, position, most)
-            most = self._options.fetch_max_bytes
+            most = self._options.max_partition_fetch_bytes
             if fetched is None:
                 position = await self._passed_over(client, position)
                 continue
@@ -203,7 +203,7 @@ class _Ahead:
                         partition,
                         position,
                         max_bytes=max_bytes,
-                        max_wait_ms=self._options.fetch_wait_ms,
+                        max_wait_ms=self._options.fetch_max_wait_ms,
                         read_committed=self._options.read_committed,
                     )
                 except BrokerResponseError as error:

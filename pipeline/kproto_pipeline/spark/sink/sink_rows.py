@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ...columns.record_columns import Int64s
-    from ..options.write_options import WriteOptions
+    from ..options.option_table import WriteOptions
 
 __all__ = ["Rows", "check_columns", "rows_of"]
 

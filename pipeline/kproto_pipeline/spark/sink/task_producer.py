@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kproto.client import BatchDelivery, Client, Producer
 
-    from ..options.write_options import WriteOptions
+    from ..options.option_table import WriteOptions
 
 __all__ = ["EncodedBatch", "TaskProducer"]
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ..options.write_options import WriteOptions
+    from ..options.option_table import WriteOptions
 
 __all__ = ["write_rows"]
 

@@ -30,7 +30,7 @@ except ImportError:  # PySpark 4.0 hands over rows
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..options.write_options import WriteOptions
+    from ..options.option_table import WriteOptions
 
 __all__ = ["KprotoStreamWriter", "KprotoWriter", "TaskCommitMessage"]
 

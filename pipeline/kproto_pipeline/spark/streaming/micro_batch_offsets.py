@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kproto.client import TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from ..planning.log_offsets import LogOffsets
+    from ..planning.offset_ranges import LogOffsets
 
 __all__ = [
     "BatchRanges",

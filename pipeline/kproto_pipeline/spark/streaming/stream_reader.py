@@ -25,8 +25,7 @@ from ..options.offset_spec import LATEST
 from ..options.timestamp_spec import TimestampSpec
 from ..planning.offset_ranges import DataLossError, coalesce_ranges, split_ranges
 from ..planning.offset_reader import check_selection_exists, list_log_offsets, starting_offsets
-from ..reading.batch_reader import KprotoInputPartition, rows_of
-from ..worker_sockets import WorkerSocketTuning
+from ..reading.partition_reader import KprotoInputPartition, PartitionReader
 from .group_commit import commit_offsets
 from .micro_batch_offsets import (
     available_now_ends,
@@ -48,15 +47,13 @@ from .read_limits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
     from kproto.client import Client, TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from ..options.read_options import ReadOptions
-    from ..planning.log_offsets import LogOffsets
+    from ..options.option_table import ReadOptions
+    from ..planning.offset_ranges import LogOffsets
     from .micro_batch_offsets import Offsets
 
 __all__ = ["KprotoStreamReader"]
@@ -77,12 +74,11 @@ _FEW: Final = 1_000
 _COMMIT_PATIENCE_S: Final = 5.0
 
 
-class KprotoStreamReader(WorkerSocketTuning, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches on the driver, and reads one range in each task."""
 
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
-        self._options = options
-        self._schema = schema
+        super().__init__(options, schema)
         self._initial: dict[TopicPartition, int] | None = None
         self._movable: set[TopicPartition] = set()  # begin elsewhere when they are asked for again
         self._from_end: set[TopicPartition] = set()  # of these: with nothing to read at first
@@ -104,9 +100,6 @@ class KprotoStreamReader(WorkerSocketTuning, DataSourceStreamReader, SupportsTri
         # What the query has seen of its topics is the driver's, and large where they are many.
         return KprotoStreamReader, (self._options, self._schema), {}
 
-    def __repr__(self) -> str:
-        return "KprotoStreamReader()"
-
     # What Spark asks between batches
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
@@ -118,7 +111,7 @@ class KprotoStreamReader(WorkerSocketTuning, DataSourceStreamReader, SupportsTri
         if self._initial is None:
             now = self._ask()
             check_selection_exists(self._options.selection, now)
-            wanted = self._options.starting
+            wanted = self._options.starting_offsets
 
             async def starts(client: Client) -> dict[TopicPartition, int]:
                 return await starting_offsets(client, self._options, now)
@@ -221,10 +214,6 @@ class KprotoStreamReader(WorkerSocketTuning, DataSourceStreamReader, SupportsTri
         is_cut = self._options.min_partitions or self._options.max_records_per_partition
         groups = coalesce_ranges(ranges, 0 if is_cut else _FEW)
         return [KprotoInputPartition(*group) for group in groups] or [KprotoInputPartition()]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task, as Arrow record batches."""
-        return rows_of(self._options, self._schema, partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Let the group follow: the batch that ends there is finished."""

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.job.increment_plan import ReadPlan, limit_plan, plan_next, rest
 from kproto_pipeline.job.manifest import JobCounts, Manifest
-from kproto_pipeline.spark.planning.log_offsets import LogOffsets
-from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
+from kproto_pipeline.spark.planning.offset_ranges import LogOffsets, OffsetRange
 
 from kproto.wire.uuid import ZERO_UUID, Uuid
 

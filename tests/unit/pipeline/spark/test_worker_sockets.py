@@ -11,8 +11,7 @@ from types import ModuleType
 
 import pyarrow as pa
 import pytest
-from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.options.write_options import parse_write_options
+from kproto_pipeline.spark.options.option_table import parse_read_options, parse_write_options
 from kproto_pipeline.spark.reading.batch_reader import KprotoReader
 from kproto_pipeline.spark.sink.writers import KprotoStreamWriter, KprotoWriter
 from kproto_pipeline.spark.streaming.stream_reader import KprotoStreamReader

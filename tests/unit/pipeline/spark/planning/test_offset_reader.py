@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from kproto_pipeline.spark.options.read_options import parse_read_options
+from kproto_pipeline.spark.options.option_table import parse_read_options
 from kproto_pipeline.spark.planning.offset_reader import list_log_offsets, plan_batch
 
 from kproto.client.metadata.cluster import PartitionInfo, TopicInfo

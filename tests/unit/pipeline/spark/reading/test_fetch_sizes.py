@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.spark.options.read_options import parse_read_options
+from kproto_pipeline.spark.options.option_table import parse_read_options
 from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 from kproto_pipeline.spark.reading import fetch_sizes
 from kproto_pipeline.spark.reading.fetch_sizes import first_fetch_bytes, record_fetch_size

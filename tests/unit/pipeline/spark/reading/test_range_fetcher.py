@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.columns.chunks import column_chunks
 from kproto_pipeline.spark.client_pool import close_clients
-from kproto_pipeline.spark.options.read_options import parse_read_options
+from kproto_pipeline.spark.options.option_table import parse_read_options
 from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
 from kproto_pipeline.spark.reading.range_fetcher import FetchedRecords, fetch_ranges, next_offset
 

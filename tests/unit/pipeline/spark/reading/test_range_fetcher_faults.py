@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from kproto_pipeline.columns import RECORD_SCHEMA
 from kproto_pipeline.columns.chunks import column_chunks
-from kproto_pipeline.spark.options.read_options import ReadOptions, parse_read_options
+from kproto_pipeline.spark.options.option_table import ReadOptions, parse_read_options
 from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.reading.batch_reader import KprotoInputPartition, KprotoReader
+from kproto_pipeline.spark.reading.batch_reader import KprotoReader
+from kproto_pipeline.spark.reading.partition_reader import KprotoInputPartition
 from kproto_pipeline.spark.reading.range_fetcher import fetch_ranges
 
 from kproto import ClientSettings, CorruptBatchError, RequestTimeoutError

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from kproto_pipeline.columns.chunks import column_chunks
-from kproto_pipeline.spark.options.read_options import ReadOptions, parse_read_options
+from kproto_pipeline.spark.options.option_table import ReadOptions, parse_read_options
 from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
 from kproto_pipeline.spark.planning.offset_reader import plan_batch
 from kproto_pipeline.spark.reading.range_fetcher import fetch_ranges

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from kproto_pipeline.spark.options.errors import OptionError
-from kproto_pipeline.spark.options.write_options import parse_write_options
+from kproto_pipeline.spark.options.option_table import parse_write_options
 from kproto_pipeline.spark.sink.errors import RowError
 from kproto_pipeline.spark.sink.sink_rows import check_columns, rows_of
 

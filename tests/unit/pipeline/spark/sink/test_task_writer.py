@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kproto_pipeline.spark.options.write_options import parse_write_options
+from kproto_pipeline.spark.options.option_table import parse_write_options
 from kproto_pipeline.spark.sink import task_writer
 from kproto_pipeline.spark.sink.errors import RowError
 from kproto_pipeline.spark.sink.task_writer import write_rows

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from kproto_pipeline.spark.options.write_options import parse_write_options
+from kproto_pipeline.spark.options.option_table import parse_write_options
 from kproto_pipeline.spark.sink import writers
 from kproto_pipeline.spark.sink.writers import _RowsToArrow
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.spark.planning.log_offsets import LogOffsets
-from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
+from kproto_pipeline.spark.planning.offset_ranges import LogOffsets, OffsetRange
 from kproto_pipeline.spark.streaming.micro_batch_offsets import (
     batch_ranges,
     batch_starts,

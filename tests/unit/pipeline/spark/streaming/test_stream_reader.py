@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from kproto_pipeline.columns import RECORD_SCHEMA
 from kproto_pipeline.spark.options.errors import OptionError
-from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.planning.log_offsets import LogOffsets
-from kproto_pipeline.spark.planning.offset_ranges import DataLossError
+from kproto_pipeline.spark.options.option_table import parse_read_options
+from kproto_pipeline.spark.planning.offset_ranges import DataLossError, LogOffsets
 from kproto_pipeline.spark.planning.offset_reader import starting_offsets
 from kproto_pipeline.spark.streaming import stream_reader
 from kproto_pipeline.spark.streaming.stream_reader import KprotoStreamReader
