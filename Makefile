@@ -82,9 +82,10 @@ deep: $(STAMP) ## run the property tests, most on 5,000 examples drawn anew; tak
 conformance: $(STAMP) ## put every message to Kafka's own Java classes; write docs/evidence/conformance.md
 	$(BIN)/python -m tools.reference conformance
 
-lint: $(STAMP) ## ruff: rules and format
+lint: $(STAMP) ## ruff: rules and format; the language of prose, names and commit subjects
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tools.language
 
 types: $(STAMP) ## mypy --strict, and pyright on what users see
 	$(BIN)/mypy --strict $(CHECKED)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..wire.uuid import Uuid
 from .node import Fault, Node
-from .secrets import HIDDEN
+from .secret_fields import HIDDEN
 
 __all__ = ["to_json"]
 

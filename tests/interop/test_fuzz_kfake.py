@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kproto.cli import main
-from kproto.fuzz.frames import FRAME_KINDS
+from kproto.fuzz.frame_generation import FRAME_KINDS
 from tests.support.environment import ROOT
 from tests.support.go_programs import built
 from tools.setup.ports import LOOPBACK, free_ports

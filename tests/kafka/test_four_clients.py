@@ -23,8 +23,8 @@ from kproto.messages.base import Message
 from kproto.records import Record, RecordBatch, read_batches
 from kproto.study import Node, annotate_frame, faults, nodes
 from kproto.study.conversations import Event, Kind, Side
-from kproto.study.flows import of_recording, of_segments
-from kproto.study.listing import Exchange, exchanges
+from kproto.study.exchanges import Exchange, pair_exchanges
+from kproto.study.flows import events_of_recording, events_of_segments
 from kproto.study.pcap import read_segments
 from kproto.study.recording import read_recording
 from tests.support.availability import not_available, skip_untested
@@ -152,7 +152,7 @@ def walk(
         assert done.returncode == 0, done.stderr[-3000:]
         running.end()
     with recording.open("rb") as file:
-        found = list(exchanges(of_recording(read_recording(file), keep_bytes=True)))
+        found = list(pair_exchanges(events_of_recording(read_recording(file), keep_bytes=True)))
     printed = json.loads(done.stdout.splitlines()[-1])
     return Walk(client, kafka.version, printed, recording, packets, found)
 
@@ -331,7 +331,7 @@ def test_so_is_every_frame_that_was_captured(walk: Walk) -> None:
     skip_without_packets(walk)
     seen: set[str] = set()
     with walk.packets.file.open("rb") as file:
-        for passed in of_segments(read_segments(file), keep_bytes=True):
+        for passed in events_of_segments(read_segments(file), keep_bytes=True):
             if passed.event.data:
                 check_frame(passed.event)
                 seen.add(passed.event.api)

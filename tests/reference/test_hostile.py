@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kproto.fuzz.lenient import Deviation
+from kproto.fuzz.lenient_reader import Deviation
 from kproto.messages import FetchRequest
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from tools.reference import Reference

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from kproto.fuzz.lenient import Deviation
+from kproto.fuzz.lenient_reader import Deviation
 from kproto.schema.definitions import union
 from kproto.schema.versions import Versions
 

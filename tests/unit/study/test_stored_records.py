@@ -34,7 +34,7 @@ from kproto.stored.metadata_log import (
 )
 from kproto.study import Node, annotate, annotate_records, faults, nodes, stored_records, to_json
 from kproto.study.node import Budget
-from kproto.study.opening import Opening
+from kproto.study.records_context import RecordsContext
 from kproto.testing.strategies import messages
 from kproto.wire.errors import DecodeError
 from kproto.wire.uuid import Uuid
@@ -226,5 +226,5 @@ def test_subscriptions_of_a_group_are_opened() -> None:
 
 
 def test_opening_is_of_one_topic() -> None:
-    assert Opening(Budget(), topic=METADATA).has_secrets
-    assert not Opening(Budget(), topic=GROUPS).has_secrets
+    assert RecordsContext(Budget(), topic=METADATA).has_secrets
+    assert not RecordsContext(Budget(), topic=GROUPS).has_secrets
