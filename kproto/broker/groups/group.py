@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from ...protocol.consumer_protocol import PROTOCOL_TYPE
 from ...wire.errors import BrokerResponseError
 from ..lines import one_line
 from ..refusal import refusal
@@ -30,7 +31,6 @@ from .offsets import Offsets
 from .phases import JoinPhase, SyncPhase
 from .roster import Roster
 from .states import CAME_FROM, Event, GroupState, Then, then
-from .subscriptions import CONSUMER_PROTOCOL_TYPE
 
 __all__ = ["Group"]
 
@@ -110,7 +110,7 @@ class Group(Watched):
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member reads the topic; where that cannot be known, whether it may."""
         if self._topics is None:
-            return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+            return self.protocol_type == PROTOCOL_TYPE
         return topic in self._topics
 
     @property

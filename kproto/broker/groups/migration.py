@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from ...protocol.consumer_protocol import PROTOCOL_TYPE
 from ...stored.coordinator import CoordinatorRecord
 from ...wire.errors import BrokerResponseError, DecodeError
 from ..coordinators import java_hash
@@ -25,7 +26,6 @@ from .java_order import grown_size, in_java_order, in_timeline_order
 from .members import Member, ProtocolsOf
 from .moment import Moment
 from .stored import group_tombstone
-from .subscriptions import CONSUMER_PROTOCOL_TYPE
 from .voting import elected_protocol
 
 __all__ = ["downgraded", "replaced", "upgraded"]
@@ -49,7 +49,7 @@ def upgraded(
     group_id = group.group_id
     if not limits.migration.upgrades:
         raise _cannot(group_id, "online upgrade is disabled")
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+    if group.protocol_type != PROTOCOL_TYPE:
         raise _cannot(group_id, "the group does not use the consumer embedded protocol")
     if len(group.members) > limits.max_size:
         raise _cannot(group_id, "the group size exceeds the consumer group maximum size")
@@ -144,7 +144,7 @@ def downgraded(
             )
         )
     metadata = GroupMetadata(
-        CONSUMER_PROTOCOL_TYPE,
+        PROTOCOL_TYPE,
         kept.epoch,
         elected,
         members[0].member_id,

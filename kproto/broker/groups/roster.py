@@ -5,15 +5,17 @@ Knows neither states nor time.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from ...protocol.consumer_protocol import PROTOCOL_TYPE, decode_subscription
+from ...wire.errors import DecodeError
 from ..refusal import refusal
 from .answers import ToldMember
 from .members import Member
-from .subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from .voting import elected_protocol
 
-__all__ = ["Roster"]
+__all__ = ["Roster", "subscribed_topics"]
 
 
 class Roster:
@@ -140,7 +142,7 @@ class Roster:
 
     def subscribed(self, protocol_type: str | None, protocol: str | None) -> frozenset[str] | None:
         """The topics of all members, where they are consumers that say them as consumers do."""
-        if protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and not protocol):
+        if protocol_type != PROTOCOL_TYPE or (self.members and not protocol):
             return None
         return subscribed_topics(it.metadata(protocol) for it in self.members.values())
 
@@ -152,3 +154,15 @@ class Roster:
     def elect_protocol(self) -> str:
         """The protocol of the next generation."""
         return elected_protocol(member.protocol_names for member in self.members.values())
+
+
+def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
+    """Returns the topics of all subscriptions, None if one of them cannot be read.
+
+    Reads version 0, which begins every version, as Kafka's coordinator does.
+    """
+    try:
+        decoded = [decode_subscription(data, highest=0) for data in subscriptions]
+    except DecodeError:
+        return None
+    return frozenset(topic for subscription in decoded for topic in subscription.topics)

@@ -8,11 +8,12 @@ from typing import NamedTuple
 from ...messages.heartbeat_request import HeartbeatRequest
 from ...messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from ...messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from ...protocol.consumer_protocol import PROTOCOL_TYPE
 from ...wire.errors import ConfigurationError
 from ..cluster.metadata import TopicPartition
 from .assignor import Assignor
 from .assignors.subscriptions import NO_GENERATION, Subscription
-from .protocol_data import PROTOCOL_TYPE, subscription_bytes
+from .protocol_data import subscription_bytes
 from .settings import GroupSettings
 from .steps import LONGEST_REASON
 

@@ -19,6 +19,7 @@ from ...messages.heartbeat_request import HeartbeatRequest
 from ...messages.join_group_request import JoinGroupRequest
 from ...messages.join_group_response import JoinGroupResponse
 from ...messages.sync_group_response import SyncGroupResponse
+from ...protocol.consumer_protocol import PROTOCOL_TYPE
 from ...protocol.error_codes import code_of, error_of_code
 from ...wire.errors import BrokerResponseError, DecodeError, KprotoError
 from ..cluster.metadata import TopicPartition
@@ -30,7 +31,7 @@ from .group_errors import Asked, Meaning, meaning_of
 from .group_requests import Last, heartbeat_request, join_request, sync_request
 from .machine import Machine
 from .phases import BEATING, COMMITTING, TRANSITIONS, Event, Phase
-from .protocol_data import PROTOCOL_TYPE, assignment_bytes, read_assignment
+from .protocol_data import assignment_bytes, read_assignment
 from .session import Session
 from .settings import GroupSettings
 from .steps import GiveUp, Join, Lead, Leave, MemberIdentity, Parting, Step, Sync, TakeOn

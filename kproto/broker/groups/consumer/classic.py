@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ....protocol.consumer_protocol import PROTOCOL_TYPE
 from ....wire.errors import BrokerResponseError, DecodeError
 from ...lines import one_line
 from ...refusal import refusal
 from ..answers import NO_ERROR, JoinAnswer, SyncAnswer
 from ..asked import Joining, Leaving, Syncing
 from ..moment import Moment
-from ..subscriptions import CONSUMER_PROTOCOL_TYPE
 from .change import Change
 from .embedded import Subscription, assignment_bytes, read_subscription
 from .group import ConsumerGroup, Timer
@@ -75,7 +75,7 @@ def _told(member: ConsumerMember) -> JoinAnswer:
     return JoinAnswer(
         member.member_id,
         generation=member.epoch,
-        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        protocol_type=PROTOCOL_TYPE,
         protocol=member.classic.protocols[0].name,
     )
 
@@ -87,7 +87,7 @@ def _check_protocols(group: ConsumerGroup, asked: Joining) -> None:
         for it in group.members.values()
         if it.classic is not None
     ]
-    if asked.protocol_type != CONSUMER_PROTOCOL_TYPE or not any(
+    if asked.protocol_type != PROTOCOL_TYPE or not any(
         all(name in its for its in others) for name in asked.names
     ):
         raise refusal(
@@ -125,7 +125,7 @@ def sync(group: ConsumerGroup, asked: Syncing, now: Moment) -> SyncAnswer:
     group.advance(now)
     try:
         member, part = _classic(group, asked.member_id, asked.instance_id, asked.generation)
-        if not asked.is_of(CONSUMER_PROTOCOL_TYPE, part.protocols[0].name):
+        if not asked.is_of(PROTOCOL_TYPE, part.protocols[0].name):
             raise refusal("INCONSISTENT_GROUP_PROTOCOL", "the protocol is another one")
         is_behind = group.kept.epoch > member.epoch
         if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:

@@ -1,29 +1,26 @@
-"""What members of the classic protocol say and are told of topics: the embedded consumer protocol.
+"""Reads and writes the subscriptions and assignments of members of the classic protocol.
 
-ConsumerProtocolSubscription and ConsumerProtocolAssignment, each behind an int16 with its version,
-as Kafka's ConsumerProtocol reads and writes them; a newer one is read as the highest that is known.
+`kproto.protocol.consumer_protocol` has the codec; here partitions have topic ids, not names.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from ....messages.base import Message
 from ....messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
-from ....messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from ....wire.errors import DecodeError
+from ....protocol.consumer_protocol import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    subscription_version,
+)
 from ....wire.uuid import Uuid
 from ...topics import Topics
 from ..java_order import grown_size, in_java_order, uuid_hash
 from .members import Partitions
 
 __all__ = ["Subscription", "assignment_bytes", "read_assignment", "read_subscription"]
-
-_VERSION: Final = struct.Struct(">h")
-
-M = TypeVar("M", bound=Message)
 
 
 class Subscription(NamedTuple):
@@ -36,7 +33,7 @@ class Subscription(NamedTuple):
 
 def read_subscription(data: bytes, topics: Topics) -> Subscription:
     """Raises DecodeError."""
-    told = _read(ConsumerProtocolSubscription, data)
+    told = decode_subscription(data)
     owned = _by_id(((it.topic, it.partitions) for it in told.owned_partitions), topics)
     return Subscription(frozenset(told.topics), told.rack_id or None, owned)
 
@@ -46,22 +43,20 @@ def read_assignment(data: bytes, topics: Topics) -> tuple[Partitions, bytes]:
 
     No bytes at all are nothing.
     """
-    told = _read(ConsumerProtocolAssignment, data) if data else ConsumerProtocolAssignment()
+    told = decode_assignment(data)
     assigned = _by_id(((it.topic, it.partitions) for it in told.assigned_partitions), topics)
     return assigned, told.user_data or b""
 
 
 def assignment_bytes(partitions: Partitions, topics: Topics, subscription: bytes) -> bytes:
     """What a member is told that said this; topics that are gone are left out."""
-    (version,) = _VERSION.unpack_from(subscription)
-    version = min(version, ConsumerProtocolAssignment.LATEST_STABLE)
     assigned = [
         TopicPartition(topic=topics.name_of(topic_id), partitions=sorted(partitions[topic_id]))
         for topic_id in in_java_order(partitions, uuid_hash, grown_size(len(partitions)))
         if topics.name_of(topic_id)
     ]
     message = ConsumerProtocolAssignment(assigned_partitions=assigned)
-    return _VERSION.pack(version) + message.encode(version)
+    return encode_assignment(message, subscription_version(subscription))
 
 
 def _by_id(told: Iterable[tuple[str, Iterable[int]]], topics: Topics) -> Partitions:
@@ -72,12 +67,3 @@ def _by_id(told: Iterable[tuple[str, Iterable[int]]], topics: Topics) -> Partiti
         if topic is not None:
             found[topic.topic_id] = found.get(topic.topic_id, frozenset()) | frozenset(its)
     return found
-
-
-def _read(message: type[M], data: bytes) -> M:
-    if len(data) < _VERSION.size:
-        raise DecodeError("too few bytes for the version", message=message.__name__, offset=0)
-    (version,) = _VERSION.unpack_from(data)
-    if version < 0:
-        raise DecodeError(f"there is no version {version}", message=message.__name__, offset=0)
-    return message.decode_from(data, _VERSION.size, min(version, message.LATEST_STABLE))[0]

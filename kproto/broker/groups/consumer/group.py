@@ -17,6 +17,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
+from ....protocol.consumer_protocol import PROTOCOL_TYPE
 from ....stored.coordinator import CoordinatorRecord
 from ....wire.errors import BrokerResponseError
 from ...lines import one_line
@@ -24,7 +25,6 @@ from ...refusal import refusal
 from ...topics import Topics
 from ..moment import Moment
 from ..offsets import Offsets
-from ..subscriptions import CONSUMER_PROTOCOL_TYPE
 from .asked import Heartbeat, HeartbeatAnswer
 from .change import UNSEEN, Change
 from .limits import ConsumerLimits
@@ -117,7 +117,7 @@ class ConsumerGroup:
 
     @property
     def protocol_type(self) -> str:
-        return CONSUMER_PROTOCOL_TYPE
+        return PROTOCOL_TYPE
 
     @property
     def state(self) -> ConsumerGroupState:
