@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..clock import Clock
-from .cluster import ClusterState, Endpoint
+from .cluster_state import ClusterState, Endpoint
 from .faults.outcomes import Refuse
 from .fetch_sessions import FetchSessions
 from .listeners import PLAINTEXT

@@ -12,7 +12,7 @@ from typing import Any, Self
 from ..clock import Clock
 from ..messages.base import Request
 from ..records import Record
-from .cluster import ClusterState
+from .cluster_state import ClusterState
 from .coordinating import moment_by
 from .faults import Control, ControlFunction, Controls
 from .node import Node

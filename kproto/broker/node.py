@@ -18,7 +18,7 @@ from ..protocol.message_classes import MessageClasses
 from ..protocol.sasl.unsecured_jws import unsecured_validator
 from ..wire.errors import ConfigurationError
 from .acceptor import Acceptor, Encryption, address_of, listen, listen_again, reserve
-from .cluster import ClusterState, Endpoint
+from .cluster_state import ClusterState, Endpoint
 from .context import Context
 from .faults import Controls
 from .fetch_sessions import FetchSessions

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from .cluster import Endpoint
+from .cluster_state import Endpoint
 from .leadership import Leadership
 from .replica_selectors import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 

@@ -25,7 +25,7 @@ from ...messages.find_coordinator_request import FindCoordinatorRequest
 from ...messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from ...wire.errors import BrokerResponseError
 from ..authorizer import Operation, ResourceType
-from ..cluster import Endpoint
+from ..cluster_state import Endpoint
 from ..context import Context
 from ..coordinators import CoordinatorType, check_share_key
 from ..refusal import refusal

@@ -9,7 +9,7 @@ import pytest
 
 from kproto import BrokerResponseError, ConfigurationError
 from kproto.broker import BrokerSettings
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context
 from kproto.broker.coordinators import CoordinatorType
 from kproto.broker.decisions import Decision, Wait

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kproto.broker import BrokerSettings
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context, Principal
 from kproto.broker.decisions import Decision, Wait
 from kproto.broker.handlers import KAFKA_APIS

@@ -12,7 +12,7 @@ import pytest
 from kproto import Client, ConfigurationError
 from kproto.broker import BrokerSettings
 from kproto.broker import Cluster as Nodes
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context
 from kproto.broker.decisions import Wait
 from kproto.broker.handlers import KAFKA_APIS

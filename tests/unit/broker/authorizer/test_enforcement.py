@@ -8,7 +8,7 @@ import pytest
 
 from kproto.broker import Acl, BrokerSettings
 from kproto.broker.authorizer import CLUSTER_NAME, DENIED, NEEDS, Need, ResourceType
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context, Principal
 from kproto.broker.coordinators import CoordinatorType
 from kproto.messages import API_KEYS

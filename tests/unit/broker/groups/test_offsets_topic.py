@@ -11,7 +11,7 @@ import pytest
 
 from kproto import Client, DeliveryError
 from kproto.broker import BrokerSettings, Cluster
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context
 from kproto.broker.coordinating import moment
 from kproto.broker.coordinators import CoordinatorType, partition_of
