@@ -8,7 +8,7 @@ from typing import Any
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..messages.base import Request
-from .face import Face, Member
+from .embedded_cluster import Face, Member
 from .faults import Control, ControlFunction
 from .handlers import KAFKA_APIS
 from .registry import Api

@@ -14,18 +14,18 @@ from ..wire.errors import ConfigurationError
 from ..wire.uuid import Uuid
 from .authorizer import Acl, Authorizer
 from .coordinators import Coordinators, CoordinatorType
-from .elections import after_start, after_stop, first_led, led_by, striped
 from .group_configs import GROUP_SETTINGS, GroupConfigs
 from .groups import ConsumerLimits, GroupLimits, Groups, MigrationPolicy, Moment
 from .groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS, OffsetsTopic
-from .leadership import NO_LEADER, Leadership
+from .leader_and_isr import NO_LEADER, Leadership
+from .leader_election import after_start, after_stop, first_led, led_by, striped
 from .listeners import PLAINTEXT
-from .placement import Replicas, place_partitions
 from .quotas import Metering, QuotaTable
+from .replica_placement import Replicas, place_partitions
 from .security.tokens import DelegationTokens
 from .security.users import Users
 from .settings import BrokerSettings
-from .storage.room import Room
+from .storage.storage_limit import Room
 from .topic_configs import TopicConfig
 from .topics import Topic, Topics
 

@@ -7,12 +7,12 @@ from typing import TypeVar
 
 from ..clock import Clock
 from ..messages.base import Response
+from .api_error import refusal
+from .authorization import check
 from .authorizer import Operation, ResourceType
 from .context import Context
 from .decisions import Decision, Wait
 from .groups import AnyGroup, Awaited, ConsumerGroup, Group, Moment
-from .refusal import refusal
-from .rights import check
 
 __all__ = [
     "answered",

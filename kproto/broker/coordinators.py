@@ -14,8 +14,8 @@ from typing import Final
 
 from ..wire.errors import KprotoError
 from ..wire.uuid import Uuid
-from .leadership import Leadership
-from .refusal import refusal
+from .api_error import refusal
+from .leader_and_isr import Leadership
 
 __all__ = [
     "INTERNAL_PARTITIONS",

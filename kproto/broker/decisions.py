@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..messages.base import Response
-from .watched import Watched
+from .watchable import Watched
 
 __all__ = ["CloseConnection", "Decision", "Wait"]
 

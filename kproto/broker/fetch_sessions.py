@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeAlias
 from ..messages.fetch_request import FetchPartition, FetchRequest
 from ..messages.fetch_response import FetchResponse, PartitionData
 from ..wire.uuid import ZERO_UUID, Uuid
-from .refusal import refusal
+from .api_error import refusal
 
 __all__ = [
     "FINAL_EPOCH",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from .refusal import refusal
+from .api_error import refusal
 from .settings import BrokerSettings
 
 __all__ = ["GROUP_SETTINGS", "GroupConfigs", "GroupSetting", "Op"]

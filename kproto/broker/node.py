@@ -22,11 +22,11 @@ from .cluster_state import ClusterState, Endpoint
 from .context import Context
 from .faults import Controls
 from .fetch_sessions import FetchSessions
-from .gate import Gate
 from .listeners import Listener
 from .registry import Api, served
 from .releases import listed_versions
-from .security.authentication import Authentication, Directory
+from .sasl_authenticator import Gate
+from .security.sasl_session import Authentication, Directory
 from .security.server_tls import server_context
 from .session import Session
 from .settings import BrokerSettings

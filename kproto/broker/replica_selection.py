@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from .cluster_state import Endpoint
-from .leadership import Leadership
+from .leader_and_isr import Leadership
 from .replica_selectors import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 
 __all__ = ["preferred_replica"]

@@ -24,16 +24,16 @@ from ..protocol.message_classes import MessageClasses
 from ..wire.errors import DecodeError, KprotoError, ProtocolError
 from .context import Context
 from .decisions import CloseConnection, Wait
+from .delayed_responses import settled
 from .faults import Controls, Cut, Delay, Refuse
+from .faults.error_responses import Known, add_to, is_handled, mark, rest_of
 from .faults.outcomes import Fate
-from .faults.refusing import Known, add_to, is_handled, mark, rest_of
-from .gate import Gate
-from .lines import one_line
+from .log_escaping import one_line
 from .principals import USER, Principal
 from .registry import Api
+from .sasl_authenticator import Gate
 from .security.subjects import subject_of
 from .throttle import throttled
-from .waiting import settled
 
 __all__ = ["Session"]
 

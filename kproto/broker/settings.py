@@ -11,9 +11,9 @@ from ..protocol.sasl import MAX_TOKEN_BYTES, BearerValidator
 from ..wire.checks import check_least, check_whole_number
 from ..wire.errors import ConfigurationError
 from .authorizer import Acl
-from .consumer_settings import ASSIGNORS, check_consumer_groups, rebalance_protocols
-from .lines import is_whole
+from .consumer_group_settings import ASSIGNORS, check_consumer_groups, rebalance_protocols
 from .listeners import Listener, check_names
+from .log_escaping import is_whole
 from .releases import Release, check_release
 from .replica_selectors import check_selector
 from .security.users import check_users

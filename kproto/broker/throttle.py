@@ -13,9 +13,9 @@ from ..messages.fetch_request import FetchRequest
 from ..messages.fetch_response import FetchResponse
 from ..messages.produce_request import ProduceRequest
 from ..protocol.received import ReceivedRequest
+from .api_error import refusal
 from .context import Context
 from .quotas import Metering, MutationQuota
-from .refusal import refusal
 
 __all__ = ["check_mutations", "most_to_fetch", "mutation_quota", "throttled"]
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from ..records import codec_for_name
 from ..records.codecs.compression import level_for
 from ..wire.errors import ConfigurationError
-from .refusal import refusal
+from .api_error import refusal
 
 __all__ = ["DEFAULTS", "TopicConfig"]
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ..wire.uuid import Uuid
-from .leadership import Leadership
-from .placement import Replicas
-from .refusal import refusal
+from .api_error import refusal
+from .leader_and_isr import Leadership
+from .replica_placement import Replicas
 from .storage.partition import Partition
 from .storage.retention import keep_retention
-from .storage.room import Room
+from .storage.storage_limit import Room
 from .topic_configs import TopicConfig
 
 __all__ = ["INTERNAL_TOPICS", "METADATA_LOG", "Topic", "Topics", "check_topic_name"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kproto.broker import BrokerSettings
-from kproto.broker.groups.stored import (
+from kproto.broker.groups.coordinator_records import (
     group_record,
     group_tombstone,
     load,

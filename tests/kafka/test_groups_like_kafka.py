@@ -19,7 +19,7 @@ import pytest
 from kproto.broker import Broker, BrokerSettings
 from kproto.broker.coordinators import java_hash
 from kproto.broker.groups import Moment
-from kproto.broker.groups.group import Group
+from kproto.broker.groups.classic_group import Group
 from kproto.messages.base import Request
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest

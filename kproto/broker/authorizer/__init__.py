@@ -5,9 +5,7 @@
 """
 
 from .acl import Acl, AclFilter
-from .deciding import Authorizer
-from .needs import NEEDS, Need
-from .words import (
+from .acl_types import (
     CLUSTER_NAME,
     DENIED,
     SUPPORTED,
@@ -16,6 +14,8 @@ from .words import (
     Permission,
     ResourceType,
 )
+from .required_operations import NEEDS, Need
+from .standard_authorizer import Authorizer
 
 __all__ = [
     "CLUSTER_NAME",

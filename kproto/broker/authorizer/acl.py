@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import Final, Self, TypeVar
 
 from ...wire.errors import ConfigurationError
-from .words import CLUSTER_NAME, WILDCARD, Operation, PatternType, Permission, ResourceType, Word
+from .acl_types import (
+    CLUSTER_NAME,
+    WILDCARD,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    Word,
+)
 
 __all__ = ["Acl", "AclFilter"]
 

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from ...messages.base import Request
 from ...protocol.received import ReceivedRequest
 from ...wire.errors import ConfigurationError
+from .error_responses import NOTHING, Known, concerns
 from .outcomes import OUTCOMES, Close, Decided, Outcome, Refuse
-from .refusing import NOTHING, Known, concerns
 
 __all__ = ["Control", "ControlFunction", "Controls"]
 

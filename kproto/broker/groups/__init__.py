@@ -8,13 +8,13 @@ are in `consumer`; `migration` makes one kind of the other.
 
 from .answers import Awaited, JoinAnswer, SyncAnswer
 from .asked import Joining, Leaving, Syncing
+from .classic_group import Group
+from .classic_group_state import GroupState
+from .clock_reading import Moment
 from .consumer import ConsumerGroup, ConsumerLimits, MigrationPolicy
-from .group import Group
+from .group_config import GroupLimits
 from .groups import AnyGroup, Groups
-from .limits import GroupLimits
 from .members import Member, MemberProtocol
-from .moment import Moment
-from .states import GroupState
 
 __all__ = [
     "AnyGroup",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from .answers import Awaited, JoinAnswer
 from .asked import Joining
+from .classic_group_state import GroupState
+from .classic_members import Roster
 from .members import Member
-from .roster import Roster
-from .states import GroupState
 
 __all__ = ["asks", "has_room", "supports"]
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeAlias
 
 from ...stored.coordinator import CoordinatorRecord
-from ..lines import one_line
+from ..log_escaping import one_line
 from ..topics import Topics
+from .classic_group import Group
+from .clock_reading import Moment
 from .consumer import ConsumerGroup, ConsumerLimits
-from .consumer.change import Change
-from .consumer.state import ConsumerState
-from .group import Group
-from .limits import GroupLimits
+from .consumer.group_change import Change
+from .consumer.persisted_state import ConsumerState
+from .coordinator_records import StoredGroup, group_record, group_tombstone
+from .group_config import GroupLimits
 from .migration import downgraded, replaced, upgraded
-from .moment import Moment
-from .stored import StoredGroup, group_record, group_tombstone
 
 __all__ = ["AnyGroup", "Groups"]
 

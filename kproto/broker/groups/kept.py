@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from .classic_members import Roster
+from .clock_reading import Moment
 from .group_metadata import GroupMetadata, MemberMetadata
 from .members import Member, MemberProtocol
-from .moment import Moment
-from .roster import Roster
 
 __all__ = ["fill", "metadata_of"]
 

@@ -13,19 +13,19 @@ from collections.abc import Collection
 from ...protocol.consumer_protocol import PROTOCOL_TYPE
 from ...stored.coordinator import CoordinatorRecord
 from ...wire.errors import BrokerResponseError, DecodeError
+from ..api_error import refusal
 from ..coordinators import java_hash
-from ..refusal import refusal
 from ..topics import Topics
-from .consumer import ConsumerLimits, records
-from .consumer.embedded import assignment_bytes, read_assignment, read_subscription
-from .consumer.members import ClassicPart, ConsumerMember, without_epochs
-from .consumer.state import NEVER, ConsumerState, metadata_hash
-from .group import Group
+from .classic_group import Group
+from .clock_reading import Moment
+from .consumer import ConsumerLimits, record_helpers
+from .consumer.classic_subscriptions import assignment_bytes, read_assignment, read_subscription
+from .consumer.consumer_group_member import ClassicPart, ConsumerMember, without_epochs
+from .consumer.persisted_state import NEVER, ConsumerState, metadata_hash
+from .coordinator_records import group_tombstone
 from .group_metadata import GroupMetadata, MemberMetadata
 from .java_order import grown_size, in_java_order, in_timeline_order
 from .members import Member, ProtocolsOf
-from .moment import Moment
-from .stored import group_tombstone
 from .voting import elected_protocol
 
 __all__ = ["downgraded", "replaced", "upgraded"]
@@ -33,7 +33,7 @@ __all__ = ["downgraded", "replaced", "upgraded"]
 
 def replaced(kept: ConsumerState, group_id: str) -> list[CoordinatorRecord]:
     """What a group of the consumer protocol leaves in the log when it is none any more."""
-    return records.group_tombstones(group_id, kept.members, kept.regexes)
+    return record_helpers.group_tombstones(group_id, kept.members, kept.regexes)
 
 
 def upgraded(
@@ -65,14 +65,14 @@ def upgraded(
     written = [group_tombstone(group_id)]
     generation = group.generation
     names = frozenset[str]().union(*(it.topics for it in members))
-    written += [records.member_metadata(group_id, it) for it in members]
-    written.append(records.group_epoch(group_id, generation, metadata_hash(names, topics)))
+    written += [record_helpers.member_metadata(group_id, it) for it in members]
+    written.append(record_helpers.group_epoch(group_id, generation, metadata_hash(names, topics)))
     written += [
-        records.target_assignment(group_id, it.member_id, without_epochs(it.assigned))
+        record_helpers.target_assignment(group_id, it.member_id, without_epochs(it.assigned))
         for it in members
     ]
-    written.append(records.target_epoch(group_id, generation, NEVER))
-    written += [records.current_assignment(group_id, it) for it in members]
+    written.append(record_helpers.target_epoch(group_id, generation, NEVER))
+    written += [record_helpers.current_assignment(group_id, it) for it in members]
     for record in written:
         state.take(record)
     return state, written

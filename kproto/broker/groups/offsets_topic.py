@@ -17,25 +17,25 @@ from typing import Final, NamedTuple
 from ...records import Record, RecordBatch
 from ...stored.coordinator import CoordinatorRecord
 from ...wire.errors import BrokerResponseError, KprotoError
+from ..api_error import refusal
 from ..coordinators import partition_of
-from ..leadership import NO_LEADER
-from ..lines import one_line
-from ..refusal import refusal
+from ..leader_and_isr import NO_LEADER
+from ..log_escaping import one_line
 from ..storage.partition import Partition
 from ..topics import Topic, Topics
+from .classic_group_state import GroupState
+from .clock_reading import Moment
+from .committed_offsets import TopicPartition, expired
 from .consumer import ConsumerGroup
-from .groups import AnyGroup, Groups
-from .migration import replaced
-from .moment import Moment
-from .offsets import TopicPartition, expired
-from .states import GroupState
-from .stored import (
+from .coordinator_records import (
     OFFSETS_TOPIC,
     batch_of,
     group_tombstone,
     load,
     offset_tombstone,
 )
+from .groups import AnyGroup, Groups
+from .migration import replaced
 
 __all__ = ["OFFSETS_TOPIC", "OFFSETS_TOPIC_CONFIGS", "OffsetsTopic"]
 

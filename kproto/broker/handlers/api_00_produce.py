@@ -40,13 +40,13 @@ from ...messages.produce_response import (
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID
+from ..api_error import refusal
+from ..authorization import allows, asked_topic
 from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
 from ..decisions import CloseConnection
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, asked_topic
-from ..storage.appending import append_records
+from ..storage.log_append import append_records
 
 _NO_OFFSET = -1
 _FIRST_VERSION_BY_ID = 13

@@ -46,18 +46,18 @@ from ...messages.fetch_response import (
 )
 from ...protocol.error_codes import code_of, error_of_code
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import allows_cluster, check
 from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
 from ..decisions import Decision, Wait
 from ..fetch_sessions import FetchRound, Sought
-from ..refusal import refusal
 from ..registry import handles
 from ..replica_selection import preferred_replica
-from ..rights import allows_cluster, check
-from ..storage.epochs import UNKNOWN_EPOCH, EpochEnd
+from ..storage.fetch_limit import FetchLimit, diverging
+from ..storage.leader_epoch_cache import UNKNOWN_EPOCH, EpochEnd
 from ..storage.log import LogSlice
 from ..storage.partition import Partition
-from ..storage.reading import FetchLimit, diverging
 from ..throttle import most_to_fetch
 from ..topics import Topic
 

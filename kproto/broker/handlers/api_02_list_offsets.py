@@ -30,12 +30,12 @@ from ...messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check
-from ..storage.offsets import (
+from ..storage.offset_lookup import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,

@@ -36,12 +36,12 @@ from ...messages.metadata_response import (
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID
+from ..api_error import refusal
+from ..authorization import allows, allows_cluster, authorized_operations, check, cluster_operations
 from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
-from ..leadership import NO_LEADER
-from ..refusal import refusal
+from ..leader_and_isr import NO_LEADER
 from ..registry import handles
-from ..rights import allows, allows_cluster, authorized_operations, check, cluster_operations
 from ..storage.partition import Partition
 from ..topics import Topic, check_topic_name
 

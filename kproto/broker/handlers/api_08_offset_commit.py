@@ -36,16 +36,16 @@ from ...messages.offset_commit_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..authorization import asked_topic, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import find_group, find_or_create_group, moment
 from ..groups import ConsumerGroup
-from ..groups.committing import check_commit, keeps_session
-from ..groups.consumer.committing import check_commit as check_commit_of_epoch
-from ..groups.offsets import CommittedOffset, too_long
-from ..groups.stored import offset_record
+from ..groups.committed_offsets import CommittedOffset, too_long
+from ..groups.consumer.offset_checks import check_commit as check_commit_of_epoch
+from ..groups.coordinator_records import offset_record
+from ..groups.offset_commit_checks import check_commit, keeps_session
 from ..registry import handles
-from ..rights import asked_topic, check
 from ..topics import Topic
 
 _FIRST_VERSION_BY_ID: Final = 10

@@ -38,14 +38,14 @@ from ...messages.offset_fetch_response import (
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID, Uuid
+from ..authorization import allows, check, check_topic_of_id
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import find_group
 from ..groups import AnyGroup, ConsumerGroup
-from ..groups.consumer.committing import check_fetch
-from ..groups.offsets import CommittedOffset
+from ..groups.committed_offsets import CommittedOffset
+from ..groups.consumer.offset_checks import check_fetch
 from ..registry import handles
-from ..rights import allows, check, check_topic_of_id
 
 #: A partition of an answer, before v8 and since.
 P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)

@@ -24,13 +24,13 @@ from typing import Final
 from ...messages.find_coordinator_request import FindCoordinatorRequest
 from ...messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import check, check_cluster
 from ..authorizer import Operation, ResourceType
 from ..cluster_state import Endpoint
 from ..context import Context
 from ..coordinators import CoordinatorType, check_share_key
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check, check_cluster
 
 _FIRST_VERSION_OF_MANY: Final = 4
 _FIRST_VERSION_OF_SHARES: Final = 6

@@ -27,6 +27,7 @@ from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.limits import MAX_STRING_BYTES
 from ...wire.uuid import Uuid
+from ..api_error import refusal
 from ..context import Context
 from ..coordinating import (
     answered,
@@ -38,8 +39,7 @@ from ..coordinating import (
 )
 from ..decisions import Decision
 from ..groups import ConsumerGroup, JoinAnswer, Joining, MemberProtocol
-from ..groups.consumer import classic
-from ..refusal import refusal
+from ..groups.consumer import classic_protocol
 from ..registry import handles
 
 _FIRST_VERSION_OF_REBALANCE_TIMEOUT: Final = 1
@@ -83,7 +83,7 @@ def join_group(context: Context, request: JoinGroupRequest, version: int) -> Dec
     if isinstance(group, ConsumerGroup):
         if not group.members:  # who has an id has it of a group that was
             return written(JoinAnswer(request.member_id, "UNKNOWN_MEMBER_ID"))
-        return written(classic.join(group, joining, _new_id_of_consumer_group(), now))
+        return written(classic_protocol.join(group, joining, _new_id_of_consumer_group(), now))
     awaited = group.join(joining, new_id, now)
     return answered(context, group, awaited, written)
 

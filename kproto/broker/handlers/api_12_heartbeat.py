@@ -13,11 +13,11 @@ from __future__ import annotations
 from ...messages.heartbeat_request import HeartbeatRequest
 from ...messages.heartbeat_response import HeartbeatResponse
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
 from ..context import Context
 from ..coordinating import check_member_request, find_group, moment
 from ..groups import ConsumerGroup
-from ..groups.consumer import classic
-from ..refusal import refusal
+from ..groups.consumer import classic_protocol
 from ..registry import handles
 
 
@@ -39,6 +39,8 @@ def _heartbeat(context: Context, request: HeartbeatRequest) -> None:
         raise refusal("UNKNOWN_MEMBER_ID", f"there is no group {request.group_id!r}")
     if isinstance(group, ConsumerGroup):
         instance_id = request.group_instance_id
-        classic.heartbeat(group, request.member_id, instance_id, request.generation_id, now)
+        classic_protocol.heartbeat(
+            group, request.member_id, instance_id, request.generation_id, now
+        )
         return
     group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, now)

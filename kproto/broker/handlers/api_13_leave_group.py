@@ -20,7 +20,7 @@ from ...wire.errors import BrokerResponseError
 from ..context import Context
 from ..coordinating import check_member_request, find_group, moment
 from ..groups import AnyGroup, ConsumerGroup, Leaving
-from ..groups.consumer import classic
+from ..groups.consumer import classic_protocol
 from ..registry import handles
 
 _FIRST_VERSION_OF_MANY: Final = 3
@@ -56,5 +56,5 @@ def _errors(context: Context, group: AnyGroup | None, members: list[MemberIdenti
         return ["UNKNOWN_MEMBER_ID"] * len(members)
     leaving = [Leaving(it.member_id, it.group_instance_id, it.reason or "") for it in members]
     if isinstance(group, ConsumerGroup):
-        return classic.leave(group, leaving, moment(context))
+        return classic_protocol.leave(group, leaving, moment(context))
     return group.leave(leaving, moment(context))

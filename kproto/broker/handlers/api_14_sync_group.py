@@ -17,12 +17,12 @@ from ...messages.sync_group_request import SyncGroupRequest
 from ...messages.sync_group_response import SyncGroupResponse
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
 from ..context import Context
 from ..coordinating import answered, check_member_request, find_group, moment
 from ..decisions import Decision
 from ..groups import ConsumerGroup, SyncAnswer, Syncing
-from ..groups.consumer import classic
-from ..refusal import refusal
+from ..groups.consumer import classic_protocol
 from ..registry import handles
 
 _FIRST_VERSION_OF_PROTOCOL: Final = 5
@@ -49,7 +49,7 @@ def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Dec
         {it.member_id: it.assignment for it in request.assignments},
     )
     if isinstance(group, ConsumerGroup):
-        return _response(classic.sync(group, syncing, moment(context)))
+        return _response(classic_protocol.sync(group, syncing, moment(context)))
     return answered(context, group, group.sync(syncing, moment(context)), _response)
 
 

@@ -27,13 +27,13 @@ from ...messages.describe_groups_response import (
     DescribeGroupsResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import allows, authorized_operations, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import find_group
 from ..groups import Group, GroupState
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, authorized_operations, check
 
 _FIRST_VERSION_OF_NOT_FOUND: Final = 6
 

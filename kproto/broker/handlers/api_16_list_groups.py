@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from ...messages.list_groups_request import ListGroupsRequest
 from ...messages.list_groups_response import ListedGroup, ListGroupsResponse
+from ..authorization import allows, allows_cluster
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import moment
 from ..registry import handles
-from ..rights import allows, allows_cluster
 
 
 @handles(ListGroupsRequest, versions=range(6))

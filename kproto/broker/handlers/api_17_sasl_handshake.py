@@ -3,7 +3,7 @@
 v0      tokens follow without a header (KIP-43)
 v1      tokens follow in SaslAuthenticate (KIP-152)
 
-A client that has to say who it is never gets here: `kproto.broker.gate` answers it. What does is
+A client that has to say who it is never gets here: `kproto.broker.sasl_authenticator` answers it. What does is
 a handshake on a listener without SASL, or one where there is nothing to do again: as from Kafka,
 ILLEGAL_SASL_STATE.
 

@@ -24,11 +24,11 @@ from ...messages.create_topics_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import allows, allows_cluster, check
 from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, allows_cluster, check
 from ..throttle import check_mutations, mutation_quota
 from ..topic_configs import DEFAULTS
 from ..topics import METADATA_LOG, Topic

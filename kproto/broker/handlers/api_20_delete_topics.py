@@ -15,13 +15,13 @@ from ...messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicSt
 from ...messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID, Uuid
+from ..api_error import refusal
+from ..authorization import allows, allows_cluster, check, check_topic_of_id
 from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
 from ..coordinating import moment
 from ..quotas import MutationQuota
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, allows_cluster, check, check_topic_of_id
 from ..throttle import check_mutations, mutation_quota
 from ..topics import Topic
 

@@ -21,11 +21,11 @@ from ...messages.delete_records_response import (
     DeleteRecordsTopicResult,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check
 
 _HIGH_WATERMARK: Final = -1
 _NO_OFFSET: Final = -1

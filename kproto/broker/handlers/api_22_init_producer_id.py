@@ -16,10 +16,10 @@ from __future__ import annotations
 from ...messages.init_producer_id_request import InitProducerIdRequest
 from ...messages.init_producer_id_response import InitProducerIdResponse
 from ...protocol.error_codes import code_of
+from ..authorization import allows, allows_any, allows_cluster
 from ..authorizer import DENIED, Operation, ResourceType
 from ..context import Context
 from ..registry import handles
-from ..rights import allows, allows_any, allows_cluster
 
 _NONE = -1
 

@@ -24,10 +24,10 @@ from ...messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 from ...wire.errors import BrokerResponseError
+from ..authorization import allows_cluster, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..registry import handles
-from ..rights import allows_cluster, check
 
 
 @handles(OffsetForLeaderEpochRequest, versions=range(5))

@@ -18,11 +18,11 @@ from __future__ import annotations
 from ...messages.create_acls_request import AclCreation, CreateAclsRequest
 from ...messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from ...wire.errors import BrokerResponseError, ConfigurationError
+from ..api_error import refusal
+from ..authorization import check_cluster, needed_authorizer
 from ..authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster, needed_authorizer
 
 
 @handles(CreateAclsRequest, versions=range(4))

@@ -21,11 +21,11 @@ from ...messages.delete_acls_response import (
     DeleteAclsResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import check_cluster, needed_authorizer
 from ..authorizer import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster, needed_authorizer
 
 
 @handles(DeleteAclsRequest, versions=range(4))

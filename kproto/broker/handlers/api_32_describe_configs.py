@@ -28,12 +28,12 @@ from ...messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import allows
 from ..authorizer import CLUSTER_NAME, DENIED, Operation, ResourceType
-from ..config_table import Entry, Source, broker_entries, group_entries, topic_entries
+from ..config_entries import Entry, Source, broker_entries, group_entries, topic_entries
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows
 from ..topics import check_topic_name
 
 _TOPIC: Final = 2

@@ -16,12 +16,12 @@ from __future__ import annotations
 from ...messages.create_delegation_token_request import CreateDelegationTokenRequest
 from ...messages.create_delegation_token_response import CreateDelegationTokenResponse
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..principals import USER, Principal
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check
 from ..security.tokens import Token, check_may_ask
 
 _FIRST_VERSION_WITH_OWNER = 3

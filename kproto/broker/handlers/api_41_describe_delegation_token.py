@@ -21,11 +21,11 @@ from ...messages.describe_delegation_token_response import (
     DescribeDelegationTokenResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..authorization import allows
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..principals import Principal
 from ..registry import handles
-from ..rights import allows
 from ..security.tokens import Token, check_may_ask
 
 _FIRST_VERSION_WITH_REQUESTER = 3

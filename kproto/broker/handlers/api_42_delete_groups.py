@@ -15,12 +15,12 @@ from __future__ import annotations
 from ...messages.delete_groups_request import DeleteGroupsRequest
 from ...messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import find_group, moment
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, check
 
 
 @handles(DeleteGroupsRequest, versions=range(4))

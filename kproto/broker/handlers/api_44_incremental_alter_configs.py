@@ -27,11 +27,11 @@ from ...messages.incremental_alter_configs_response import (
     IncrementalAlterConfigsResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import allows
 from ..authorizer import CLUSTER_NAME, DENIED, Operation, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows
 
 _GROUP: Final = 32
 

@@ -21,15 +21,15 @@ from ...messages.offset_delete_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import find_group, moment
-from ..groups.committing import check_deletion
-from ..groups.offsets import TopicPartition
-from ..groups.stored import offset_tombstone
-from ..refusal import refusal
+from ..groups.committed_offsets import TopicPartition
+from ..groups.coordinator_records import offset_tombstone
+from ..groups.offset_commit_checks import check_deletion
 from ..registry import handles
-from ..rights import check
 
 _SUBSCRIBED: Final = code_of("GROUP_SUBSCRIBED_TO_TOPIC")
 

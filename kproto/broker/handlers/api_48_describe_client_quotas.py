@@ -22,12 +22,12 @@ from ...messages.describe_client_quotas_response import (
     ValueData,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import check_cluster
 from ..authorizer import Operation
 from ..context import Context
 from ..quotas import ENTITY_TYPES, EntityFilter
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster
 
 _EXACT = 0
 _DEFAULT = 1

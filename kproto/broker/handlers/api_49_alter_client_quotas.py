@@ -21,12 +21,12 @@ from ...messages.alter_client_quotas_response import (
     EntryData,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import check_cluster
 from ..authorizer import Operation
 from ..context import Context
 from ..quotas import Entity, fault_of_entity, fault_of_value
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster
 
 
 @handles(AlterClientQuotasRequest, versions=range(2))

@@ -20,11 +20,11 @@ from ...messages.alter_user_scram_credentials_response import (
 )
 from ...protocol.sasl import MIN_ITERATIONS, SaltedCredential
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
+from ..authorization import check_cluster
 from ..authorizer import Operation
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster
 from ..security.users import SCRAM_MECHANISMS, Users
 
 #: More than that would keep clients busy; Kafka's bound, too.

@@ -24,15 +24,15 @@ from ...messages.consumer_group_heartbeat_response import (
 )
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import Uuid
+from ..api_error import refusal
+from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import check_consumer_protocol, find_group, join_consumer_group, moment
 from ..groups import ConsumerGroup
 from ..groups.consumer import Heartbeat, HeartbeatAnswer, check_heartbeat
-from ..groups.consumer.members import JOINS
-from ..refusal import refusal
+from ..groups.consumer.consumer_group_member import JOINS
 from ..registry import handles
-from ..rights import allows, check
 
 
 @handles(ConsumerGroupHeartbeatRequest, versions=range(2))

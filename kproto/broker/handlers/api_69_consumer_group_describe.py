@@ -26,14 +26,14 @@ from ...messages.consumer_group_describe_response import (
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import Uuid
+from ..api_error import refusal
+from ..authorization import allows, authorized_operations, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import check_consumer_protocol, find_group
 from ..groups import ConsumerGroup
-from ..groups.consumer.members import ConsumerMember, places
-from ..refusal import refusal
+from ..groups.consumer.consumer_group_member import ConsumerMember, places
 from ..registry import handles
-from ..rights import allows, authorized_operations, check
 
 _CLASSIC: Final = 0
 _CONSUMER: Final = 1

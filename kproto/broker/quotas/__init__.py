@@ -4,6 +4,7 @@ Plain functions on plain data, with the time handed in. `entities` knows who has
 `measures` what was taken lately, `metering` puts both together.
 """
 
+from .client_quota_manager import Metering, MutationQuota
 from .entities import (
     ENTITY_TYPES,
     KEYS,
@@ -13,8 +14,7 @@ from .entities import (
     fault_of_entity,
     fault_of_value,
 )
-from .measures import TokenBucket, WindowedRate
-from .metering import Metering, MutationQuota
+from .rates import TokenBucket, WindowedRate
 
 __all__ = [
     "ENTITY_TYPES",

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from ...protocol.sasl import SaltedCredential
 from ...wire.errors import BrokerResponseError
+from ..api_error import refusal
 from ..principals import ANONYMOUS, Principal
-from ..refusal import refusal
 from .users import SCRAM_MECHANISMS
 
 __all__ = ["DelegationTokens", "Token", "check_may_ask"]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ...protocol.sasl import MIN_ITERATIONS, SaltedCredential
 from ...wire.errors import AuthenticationError, ConfigurationError
-from ..lines import is_whole
+from ..log_escaping import is_whole
 
 __all__ = ["SCRAM_MECHANISMS", "ScramMechanism", "Users", "check_users"]
 

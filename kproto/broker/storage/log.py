@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 from ...records import RecordBatch, down_convert
 from ...records.any_magic import LOG_OVERHEAD
 from ...wire.errors import BrokerResponseError, CorruptBatchError, MissingCodecError
-from ..refusal import refusal
-from ..watched import Watched
-from .epochs import EpochHistory
+from ..api_error import refusal
+from ..watchable import Watched
+from .leader_epoch_cache import EpochHistory
 
 __all__ = ["LogSlice", "PartitionLog", "StoredBatch", "TimestampedOffset"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..leadership import Leadership
-from ..watched import Watched
+from ..leader_and_isr import Leadership
+from ..watchable import Watched
 from .log import PartitionLog
-from .memory import MemoryLog
-from .room import Room
-from .sequences import ProducerSequences
+from .memory_log import MemoryLog
+from .producer_state import ProducerSequences
+from .storage_limit import Room
 
 __all__ = ["Partition"]
 

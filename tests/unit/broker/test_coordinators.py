@@ -12,8 +12,8 @@ from kproto.broker.coordinators import (
     java_hash,
     partition_of,
 )
-from kproto.broker.elections import after_stop
-from kproto.broker.leadership import NO_LEADER, Leadership
+from kproto.broker.leader_and_isr import NO_LEADER, Leadership
+from kproto.broker.leader_election import after_stop
 
 
 @pytest.mark.parametrize(

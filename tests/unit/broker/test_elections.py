@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto import BrokerResponseError
-from kproto.broker.elections import after_start, after_stop, first_led, led_by, striped
-from kproto.broker.leadership import NO_LEADER, Leadership
+from kproto.broker.leader_and_isr import NO_LEADER, Leadership
+from kproto.broker.leader_election import after_start, after_stop, first_led, led_by, striped
 
 OF_THREE = Leadership((1, 2, 3), 1, (1, 2, 3))
 

@@ -9,7 +9,7 @@ import pytest
 
 from kproto import BrokerConnectionError, Client
 from kproto.broker import Broker, BrokerSettings, Cluster
-from kproto.broker.groups.group import Group
+from kproto.broker.groups.classic_group import Group
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
 from kproto.messages.heartbeat_request import HeartbeatRequest
 from kproto.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol

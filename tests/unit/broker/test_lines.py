@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from kproto.broker import BrokerSettings, Listener
-from kproto.broker.lines import one_line
+from kproto.broker.log_escaping import one_line
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.metadata_request import MetadataRequest
 from kproto.messages.sasl_authenticate_request import SaslAuthenticateRequest

@@ -19,7 +19,7 @@ from kproto.broker import (
     Throttled,
 )
 from kproto.broker.faults import Refuse
-from kproto.broker.faults.refusing import _PLACES, rest_of
+from kproto.broker.faults.error_responses import _PLACES, rest_of
 from kproto.messages import API_KEYS
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.base import Request

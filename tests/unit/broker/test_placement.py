@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.placement import Replicas, place_partitions
+from kproto.broker.replica_placement import Replicas, place_partitions
 
 
 def name_of_error(act: Callable[[], object]) -> str:

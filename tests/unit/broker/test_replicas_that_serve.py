@@ -16,7 +16,7 @@ from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context
 from kproto.broker.decisions import Wait
 from kproto.broker.handlers import KAFKA_APIS
-from kproto.broker.leadership import NO_LEADER, Leadership
+from kproto.broker.leader_and_isr import NO_LEADER, Leadership
 from kproto.broker.registry import by_key
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic

@@ -10,8 +10,8 @@ import pytest
 
 from kproto import broker
 from kproto.broker.decisions import Decision, Wait
-from kproto.broker.waiting import settled
-from kproto.broker.watched import Watched
+from kproto.broker.delayed_responses import settled
+from kproto.broker.watchable import Watched
 from kproto.messages.heartbeat_response import HeartbeatResponse
 from kproto.testing.clock import ManualClock
 

@@ -6,8 +6,8 @@ member shall hold now, `assignors` who shall hold what, `regexes` which topics a
 (`re2`). `classic` is for members of the classic protocol in such a group.
 """
 
-from .asked import Heartbeat, HeartbeatAnswer, check_heartbeat
-from .group import ConsumerGroup
+from .consumer_group import ConsumerGroup
+from .heartbeat import Heartbeat, HeartbeatAnswer, check_heartbeat
 from .limits import ConsumerLimits, MigrationPolicy
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...consumer_settings import ASSIGNORS, MigrationPolicy
+from ...consumer_group_settings import ASSIGNORS, MigrationPolicy
 
 __all__ = ["ConsumerLimits", "MigrationPolicy"]
 

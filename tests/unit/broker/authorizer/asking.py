@@ -8,8 +8,8 @@ from typing import Any, Final
 from kproto.broker.context import Context, Principal
 from kproto.broker.coordinating import moment
 from kproto.broker.coordinators import CoordinatorType
+from kproto.broker.groups.committed_offsets import CommittedOffset
 from kproto.broker.groups.consumer import Heartbeat
-from kproto.broker.groups.offsets import CommittedOffset
 from kproto.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
     EntityData,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from kproto import BrokerResponseError
+from kproto.broker.api_error import refusal
 from kproto.broker.groups import (
     Awaited,
     Group,
@@ -20,7 +21,6 @@ from kproto.broker.groups import (
     Syncing,
 )
 from kproto.broker.groups.group_metadata import GroupMetadata
-from kproto.broker.refusal import refusal
 
 __all__ = ["DATE_MS", "REBALANCE_MS", "SESSION_MS", "Play", "error_of", "heard", "protocols"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.groups.committing import check_commit, check_deletion, keeps_session
+from kproto.broker.groups.classic_group_state import GroupState
+from kproto.broker.groups.classic_members import Roster
 from kproto.broker.groups.members import Member
-from kproto.broker.groups.roster import Roster
-from kproto.broker.groups.states import GroupState
+from kproto.broker.groups.offset_commit_checks import check_commit, check_deletion, keeps_session
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
 FINE = "NONE"

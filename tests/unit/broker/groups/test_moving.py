@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kproto.broker.groups import Group, GroupLimits, Groups, GroupState, Moment
-from kproto.broker.groups.offsets import Offsets
-from kproto.broker.groups.stored import StoredGroup
+from kproto.broker.groups.committed_offsets import Offsets
+from kproto.broker.groups.coordinator_records import StoredGroup
 
 from .playing import DATE_MS, SESSION_MS, Play, protocols
 

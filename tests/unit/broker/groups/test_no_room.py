@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from kproto import BrokerResponseError
+from kproto.broker.api_error import refusal
 from kproto.broker.groups import GroupLimits, Groups, GroupState, Leaving
-from kproto.broker.refusal import refusal
 
 from .playing import SESSION_MS, Play, protocols
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kproto.broker.groups.offsets import (
+from kproto.broker.groups.committed_offsets import (
     CommittedOffset,
     Offsets,
     TopicPartition,

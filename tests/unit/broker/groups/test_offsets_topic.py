@@ -16,10 +16,10 @@ from kproto.broker.context import Context
 from kproto.broker.coordinating import moment
 from kproto.broker.coordinators import CoordinatorType, partition_of
 from kproto.broker.groups import Group
+from kproto.broker.groups.classic_group_state import GroupState
+from kproto.broker.groups.coordinator_records import group_record
 from kproto.broker.groups.group_metadata import GroupMetadata, MemberMetadata
 from kproto.broker.groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS
-from kproto.broker.groups.states import GroupState
-from kproto.broker.groups.stored import group_record
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.registry import by_key
 from kproto.broker.storage.partition import Partition

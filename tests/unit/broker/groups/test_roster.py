@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.broker.groups.roster import subscribed_topics
+from kproto.broker.groups.classic_members import subscribed_topics
 from kproto.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 

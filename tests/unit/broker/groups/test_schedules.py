@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from kproto.broker.groups import Awaited, GroupState, JoinAnswer, Leaving, SyncAnswer
-from kproto.broker.groups.committing import check_commit, keeps_session
+from kproto.broker.groups.offset_commit_checks import check_commit, keeps_session
 from tests.support.selection import rest_slow
 
 from .playing import NEW_MEMBER_MS, Play, error_of, protocols

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from kproto.broker.groups import Awaited, GroupState, JoinAnswer, Leaving, SyncAnswer
-from kproto.broker.groups.states import CAME_FROM, Event, Then, then
+from kproto.broker.groups.classic_group_state import CAME_FROM, Event, Then, then
 from kproto.wire.errors import BrokerResponseError
 
 from .playing import Play, error_of, protocols

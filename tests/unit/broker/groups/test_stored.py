@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.broker.groups.group_metadata import GroupMetadata, MemberMetadata
-from kproto.broker.groups.offsets import CommittedOffset
-from kproto.broker.groups.stored import (
+from kproto.broker.groups.committed_offsets import CommittedOffset
+from kproto.broker.groups.coordinator_records import (
     batch_of,
     group_record,
     group_tombstone,
@@ -19,6 +18,7 @@ from kproto.broker.groups.stored import (
     offset_record,
     offset_tombstone,
 )
+from kproto.broker.groups.group_metadata import GroupMetadata, MemberMetadata
 from kproto.messages.group_metadata_key import GroupMetadataKey
 from kproto.messages.group_metadata_value import GroupMetadataValue
 from kproto.messages.group_metadata_value import MemberMetadata as MemberValue

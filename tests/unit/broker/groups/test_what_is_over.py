@@ -7,9 +7,9 @@ import pytest
 from kproto import BrokerResponseError
 from kproto.broker.coordinating import moment
 from kproto.broker.groups.consumer import Heartbeat
+from kproto.broker.groups.coordinator_records import group_record
 from kproto.broker.groups.group_metadata import GroupMetadata
 from kproto.broker.groups.offsets_topic import OFFSETS_TOPIC
-from kproto.broker.groups.stored import group_record
 
 from .test_offsets_topic import DAY_MS, Play, deleted
 

@@ -146,7 +146,7 @@ def test_meters_of_those_that_are_gone_are_dropped() -> None:
 
 
 def test_too_many_buckets_forget_nothing_that_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kproto.broker.quotas.metering._MOST_METERS", 1)
+    monkeypatch.setattr("kproto.broker.quotas.client_quota_manager._MOST_METERS", 1)
     table = QuotaTable()
     table.set((("user", "large"),), "controller_mutation_rate", 1000)
     table.set((("user", "small"),), "controller_mutation_rate", 1)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kproto.broker.principals import Principal
-from kproto.broker.security.authentication import ADMITTED, Authentication, Directory, Phase
+from kproto.broker.security.sasl_session import ADMITTED, Authentication, Directory, Phase
 from kproto.broker.security.tokens import DelegationTokens, Token
 from kproto.broker.security.users import Users
 from kproto.protocol.sasl import (

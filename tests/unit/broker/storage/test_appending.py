@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.storage.appending import Appended, append_records
+from kproto.broker.storage.log_append import Appended, append_records
 from kproto.broker.storage.partition import Partition
 from kproto.broker.topic_configs import TopicConfig
 from kproto.records import encode_batch

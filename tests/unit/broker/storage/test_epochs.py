@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.broker.storage.epochs import EpochEnd, EpochHistory
+from kproto.broker.storage.leader_epoch_cache import EpochEnd, EpochHistory
 
 
 def test_a_new_log_is_in_its_first_epoch() -> None:

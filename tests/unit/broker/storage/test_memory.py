@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto import BrokerResponseError
-from kproto.broker.storage.memory import BATCH_OVERHEAD_BYTES, MemoryLog
-from kproto.broker.storage.room import Room
+from kproto.broker.storage.memory_log import BATCH_OVERHEAD_BYTES, MemoryLog
+from kproto.broker.storage.storage_limit import Room
 from kproto.records import LOG_APPEND_TIME, RecordBatch, read_batches
 from tests.support.batches import TIMESTAMP, batch_bytes, view
 

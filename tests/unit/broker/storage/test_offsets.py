@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.storage.memory import MemoryLog
-from kproto.broker.storage.offsets import (
+from kproto.broker.storage.memory_log import MemoryLog
+from kproto.broker.storage.offset_lookup import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.storage.memory import MemoryLog
-from kproto.broker.storage.reading import FetchLimit
+from kproto.broker.storage.fetch_limit import FetchLimit
+from kproto.broker.storage.memory_log import MemoryLog
 from tests.support.batches import TIMESTAMP, view
 
 SIZE = view().size_in_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.storage.memory import MemoryLog
+from kproto.broker.storage.memory_log import MemoryLog
 from kproto.broker.storage.retention import keep_retention
 from kproto.broker.topic_configs import TopicConfig
 from tests.support.batches import TIMESTAMP, view

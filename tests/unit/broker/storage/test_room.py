@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.storage.memory import BATCH_OVERHEAD_BYTES, MemoryLog
-from kproto.broker.storage.room import Room
+from kproto.broker.storage.memory_log import BATCH_OVERHEAD_BYTES, MemoryLog
+from kproto.broker.storage.storage_limit import Room
 from tests.support.batches import TIMESTAMP, view
 
 SIZE = view(1).size_in_bytes + BATCH_OVERHEAD_BYTES

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.storage.appending import append_records
+from kproto.broker.storage.log_append import append_records
 from kproto.broker.storage.partition import Partition
-from kproto.broker.storage.sequences import ProducerSequences
+from kproto.broker.storage.producer_state import ProducerSequences
 from kproto.broker.topic_configs import TopicConfig
 from kproto.records import RecordBatch
 from tests.support.batches import TIMESTAMP, batch_bytes, view

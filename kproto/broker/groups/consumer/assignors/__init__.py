@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from .alike import assign_alike
-from .mixed import assign_mixed
-from .ranges import assign_ranges
-from .spec import Assignment, GroupSpec, MemberSpec
+from .group_spec import Assignment, GroupSpec, MemberSpec
+from .range_assignor import assign_ranges
+from .uniform_heterogeneous import assign_mixed
+from .uniform_homogeneous import assign_alike
 
 __all__ = ["ASSIGNOR_TABLE", "Assignment", "GroupSpec", "MemberSpec", "assign"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from kproto.broker.api_error import refusal
 from kproto.broker.groups import (
     AnyGroup,
     Awaited,
@@ -25,8 +26,7 @@ from kproto.broker.groups import (
     Syncing,
 )
 from kproto.broker.groups.consumer import Heartbeat, HeartbeatAnswer, classic
-from kproto.broker.groups.stored import load
-from kproto.broker.refusal import refusal
+from kproto.broker.groups.coordinator_records import load
 from kproto.broker.topic_configs import TopicConfig
 from kproto.broker.topics import Topic, Topics
 from kproto.messages.consumer_protocol_assignment import ConsumerProtocolAssignment

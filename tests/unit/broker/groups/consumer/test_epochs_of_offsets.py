@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.broker.groups.consumer.committing import check_commit, check_fetch
+from kproto.broker.groups.consumer.offset_checks import check_commit, check_fetch
 from tests.unit.broker.groups.playing import error_of
 
 from .playing import ConsumerPlay

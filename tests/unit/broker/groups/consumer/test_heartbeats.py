@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kproto.broker.groups.consumer import Heartbeat, check_heartbeat
-from kproto.broker.groups.consumer.state import ConsumerGroupState
+from kproto.broker.groups.consumer.persisted_state import ConsumerGroupState
 from tests.unit.broker.groups.playing import error_of
 
 from .playing import ConsumerPlay

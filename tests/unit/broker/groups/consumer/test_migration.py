@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.broker.consumer_settings import MigrationPolicy
+from kproto.broker.consumer_group_settings import MigrationPolicy
 from kproto.broker.groups import Group, GroupState
 from tests.unit.broker.groups.playing import error_of
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.broker.groups.consumer.members import ConsumerMember, MemberState
-from kproto.broker.groups.consumer.reconciling import reconciled
+from kproto.broker.groups.consumer.consumer_group_member import ConsumerMember, MemberState
+from kproto.broker.groups.consumer.current_assignment_builder import reconciled
 from kproto.broker.groups.java_order import bucket, grown_size, uuid_hash
 from kproto.wire.uuid import Uuid
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.broker.groups.consumer.re2 import Expression, InvalidExpressionError
-from kproto.broker.groups.consumer.regexes import Resolved, is_stale
+from kproto.broker.groups.consumer.regex_resolution import Resolved, is_stale
 from tests.unit.broker.groups.playing import error_of
 
 from .playing import ConsumerPlay

@@ -1,0 +1,215 @@
+"""Members of the classic protocol in a group of the consumer protocol (KIP-848, online migration).
+
+JoinGroup, SyncGroup, Heartbeat and LeaveGroup go on for them: a generation is their member epoch,
+nobody leads, and what the assignor of the coordinator decided is what SyncGroup tells. Nobody waits
+for the others. Functions on a group; the order of checks is that of Kafka 4.4.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ....protocol.consumer_protocol import PROTOCOL_TYPE
+from ....wire.errors import BrokerResponseError, DecodeError
+from ...api_error import refusal
+from ...log_escaping import one_line
+from ..answers import NO_ERROR, JoinAnswer, SyncAnswer
+from ..asked import Joining, Leaving, Syncing
+from ..clock_reading import Moment
+from .classic_subscriptions import Subscription, assignment_bytes, read_subscription
+from .consumer_group import ConsumerGroup, Timer
+from .consumer_group_member import ClassicPart, ConsumerMember, MemberState, without_epochs
+from .group_change import Change
+from .limits import MigrationPolicy
+
+__all__ = ["heartbeat", "join", "leave", "sync"]
+
+
+def join(group: ConsumerGroup, asked: Joining, new_id: str, now: Moment) -> JoinAnswer:
+    """Take a member in, or in again, and tell it its generation at once."""
+    group.advance(now)
+    try:
+        return _join(group, asked, new_id, now)
+    except BrokerResponseError as error:
+        return JoinAnswer("", error.name)
+
+
+def _join(group: ConsumerGroup, asked: Joining, new_id: str, now: Moment) -> JoinAnswer:
+    if group.limits.migration is MigrationPolicy.DISABLED:
+        raise refusal("INCONSISTENT_GROUP_PROTOCOL", "the migration of groups is disabled")
+    member_id = asked.member_id or new_id
+    group.check_room(member_id, asked.instance_id)
+    _check_protocols(group, asked)
+    if not asked.member_id and asked.instance_id is None and asked.needs_member_id:
+        return JoinAnswer(member_id, "MEMBER_ID_REQUIRED")
+    change = group.begin(now)
+    existing = group.kept.static_member(asked.instance_id)
+    former = _member(group, change, asked, member_id)
+    is_last = existing is not None and existing.classic is None and group.may_be_classic(existing)
+    try:
+        said = read_subscription(asked.protocols[0].metadata, group.topics)
+    except DecodeError as error:
+        raise refusal("UNKNOWN_SERVER_ERROR", f"the subscription cannot be read: {error}") from None
+    member = _said(former, asked, said)
+    has_changed, _ = change.subscribe(member)
+    change.raise_epoch(raises=has_changed)
+    if is_last:
+        is_behind = change.state.target_epoch < change.state.epoch
+        if not has_changed:
+            member = change.reconcile(member, said.owned, has_changed=False)
+        why = "another subscription" if has_changed else "an assignment of before" * is_behind
+        group.downgrade(change, (), why or None, now)
+        return _told(member)
+    change.decide_targets()
+    member = change.reconcile(member, said.owned, has_changed=has_changed)
+    group.finish(change, now)
+    group.unwatch(Timer.JOIN, member_id)
+    group.live_on(member, now)
+    group.watch(Timer.SYNC, member, asked.rebalance_timeout_ms, now)
+    return _told(member)
+
+
+def _told(member: ConsumerMember) -> JoinAnswer:
+    assert member.classic is not None
+    return JoinAnswer(
+        member.member_id,
+        generation=member.epoch,
+        protocol_type=PROTOCOL_TYPE,
+        protocol=member.classic.protocols[0].name,
+    )
+
+
+def _check_protocols(group: ConsumerGroup, asked: Joining) -> None:
+    """Raises INCONSISTENT_GROUP_PROTOCOL unless all classic members support one of them."""
+    others = [
+        {protocol.name for protocol in it.classic.protocols}
+        for it in group.members.values()
+        if it.classic is not None
+    ]
+    if asked.protocol_type != PROTOCOL_TYPE or not any(
+        all(name in its for its in others) for name in asked.names
+    ):
+        raise refusal(
+            "INCONSISTENT_GROUP_PROTOCOL",
+            f"Member {asked.member_id}'s protocols are not supported.",
+        )
+
+
+def _member(group: ConsumerGroup, change: Change, asked: Joining, member_id: str) -> ConsumerMember:
+    """Who joins; a static member without an id takes the place of its former self at once."""
+    if asked.instance_id is None:
+        return group.members.get(member_id, ConsumerMember(member_id))
+    if asked.member_id:
+        return group.check_member(member_id, asked.instance_id)
+    former = group.kept.static_member(asked.instance_id)
+    return ConsumerMember(member_id) if former is None else change.replace_static(former, member_id)
+
+
+def _said(member: ConsumerMember, asked: Joining, said: Subscription) -> ConsumerMember:
+    return replace(
+        member,
+        instance_id=member.instance_id if asked.instance_id is None else asked.instance_id,
+        rack=said.rack or member.rack,
+        rebalance_timeout_ms=asked.rebalance_timeout_ms,
+        topics=said.topics,
+        regex="",
+        client_id=asked.client_id,
+        client_host=asked.client_host,
+        classic=ClassicPart(asked.session_timeout_ms, asked.protocols),
+    )
+
+
+def sync(group: ConsumerGroup, asked: Syncing, now: Moment) -> SyncAnswer:
+    """Tell a member what it is assigned."""
+    group.advance(now)
+    try:
+        member, part = _classic(group, asked.member_id, asked.instance_id, asked.generation)
+        if not asked.is_of(PROTOCOL_TYPE, part.protocols[0].name):
+            raise refusal("INCONSISTENT_GROUP_PROTOCOL", "the protocol is another one")
+        is_behind = group.kept.epoch > member.epoch
+        if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
+            _call_back(group, member, now)
+            raise refusal("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} rebalances")
+    except BrokerResponseError as error:
+        return SyncAnswer(error.name)
+    group.unwatch(Timer.SYNC, member.member_id)
+    group.live_on(member, now)
+    assigned = without_epochs(member.assigned)
+    return SyncAnswer(
+        protocol_type=asked.protocol_type,
+        protocol=asked.protocol,
+        assignment=assignment_bytes(assigned, group.topics, part.protocols[0].metadata),
+    )
+
+
+def heartbeat(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int, now: Moment
+) -> None:
+    """Let a session go on.
+
+    Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; REBALANCE_IN_PROGRESS where
+    the member has to join again to follow the group, to give something up, or to get the rest.
+    """
+    group.advance(now)
+    member, _ = _classic(group, member_id, instance_id, generation)
+    group.live_on(member, now)
+    has_rest = member.state is MemberState.UNRELEASED_PARTITIONS and not _waits(group, member)
+    if (
+        member.epoch < group.kept.epoch
+        or member.state is MemberState.UNREVOKED_PARTITIONS
+        or has_rest
+    ):
+        _call_back(group, member, now)
+        raise refusal("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} rebalances")
+
+
+def leave(group: ConsumerGroup, leaving: Iterable[Leaving], now: Moment) -> list[str]:
+    """Let members go, of either protocol; for each the name of an error code."""
+    group.advance(now)
+    errors, gone = [], []
+    for one in leaving:
+        try:
+            if one.instance_id is not None and not one.member_id:
+                member = group.kept.static_member(one.instance_id)
+                if member is None:
+                    raise refusal("UNKNOWN_MEMBER_ID", f"{one_line(one.instance_id)} is unknown")
+            else:
+                member = group.check_member(one.member_id, one.instance_id)
+        except BrokerResponseError as error:
+            errors.append(error.name)
+        else:
+            errors.append(NO_ERROR)
+            gone.append(member)
+    group.fence(gone, "it left", now)
+    return errors
+
+
+def _classic(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
+) -> tuple[ConsumerMember, ClassicPart]:
+    """Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
+    member = group.check_member(member_id, instance_id)
+    if member.classic is None:
+        raise refusal("UNKNOWN_MEMBER_ID", f"Member {member_id} does not use the classic protocol.")
+    if member.epoch != generation:
+        raise refusal(
+            "ILLEGAL_GENERATION", f"member {member_id} is at epoch {member.epoch}, not {generation}"
+        )
+    return member, member.classic
+
+
+def _call_back(group: ConsumerGroup, member: ConsumerMember, now: Moment) -> None:
+    """It has its rebalance timeout from the first time on that it hears so."""
+    if not group.is_watched(Timer.JOIN, member.member_id):
+        group.watch(Timer.JOIN, member, member.rebalance_timeout_ms, now)
+
+
+def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether something that is meant for a member is still another's."""
+    owned = group.kept.owned
+    return any(
+        (topic_id, index) in owned
+        for topic_id, its in group.kept.target_of(member.member_id).items()
+        for index in its - member.assigned.get(topic_id, {}).keys()
+    )

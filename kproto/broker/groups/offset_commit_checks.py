@@ -1,0 +1,103 @@
+"""Who may commit offsets for a group, and who may delete them: against its state and its members.
+
+Owns the checks of OffsetCommit and OffsetDelete, in the order of Kafka's ClassicGroup. Plain data;
+knows no message and no log.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from ..api_error import refusal
+from .classic_group_state import GroupState
+
+__all__ = ["Committing", "Deleting", "check_commit", "check_deletion", "keeps_session"]
+
+#: From this version of OffsetCommit on, a group that is not there is GROUP_ID_NOT_FOUND.
+_FIRST_VERSION_OF_NOT_FOUND: Final = 9
+
+#: States in which a commit counts as a heartbeat.
+_OF_SESSIONS: Final = frozenset({GroupState.STABLE, GroupState.PREPARING_REBALANCE})
+
+
+class Committing(Protocol):
+    """What the checks ask of a group."""
+
+    protocol_type: str | None
+    generation: int
+    state: GroupState
+
+    @property
+    def group_id(self) -> str: ...
+
+    def check_member(self, member_id: str, instance_id: str | None) -> None:
+        """Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID for a former self."""
+
+
+class Deleting(Protocol):
+    """What the check of a deletion asks of a group, of either protocol."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def protocol_type(self) -> str | None: ...
+
+    @property
+    def state(self) -> str: ...
+
+
+def check_commit(
+    group: Committing | None, member_id: str, generation: int, instance_id: str | None, version: int
+) -> None:
+    """Whether a commit may be taken; None for a group that is not there.
+
+    A generation below 0 is that of a simple consumer or an admin: it commits where the group has no
+    members, or is not there. `version` is that of OffsetCommit. Raises GROUP_ID_NOT_FOUND (before
+    v9 ILLEGAL_GENERATION), COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+    ILLEGAL_GENERATION and REBALANCE_IN_PROGRESS.
+    """
+    if group is None:
+        if generation < 0:
+            return
+        name = "GROUP_ID_NOT_FOUND"
+        if version < _FIRST_VERSION_OF_NOT_FOUND:
+            name = "ILLEGAL_GENERATION"
+        raise refusal(name, f"there is no group for generation {generation} to commit to")
+    if group.state is GroupState.DEAD:
+        raise refusal("COORDINATOR_NOT_AVAILABLE", f"group {group.group_id!r} is being deleted")
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return
+    if generation < 0 and not member_id and instance_id is None:
+        raise refusal(
+            "UNKNOWN_MEMBER_ID",
+            f"group {group.group_id!r} has members, and who commits is none of them",
+        )
+    group.check_member(member_id, instance_id)
+    if generation != group.generation:
+        raise refusal(
+            "ILLEGAL_GENERATION",
+            f"group {group.group_id!r} is at generation {group.generation}, not {generation}",
+        )
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        raise refusal("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} waits for its assignment")
+
+
+def keeps_session(group: Committing) -> bool:
+    """Whether a commit of a member counts as a heartbeat in this state."""
+    return group.state in _OF_SESSIONS
+
+
+def check_deletion(group: Deleting | None) -> None:
+    """Whether offsets of a group may be deleted one by one (KIP-496).
+
+    Those of topics that it subscribes to may not: that is asked topic by topic. Raises
+    GROUP_ID_NOT_FOUND, and NON_EMPTY_GROUP where members do not say what they subscribe to.
+    """
+    if group is None or group.state == GroupState.DEAD:
+        raise refusal("GROUP_ID_NOT_FOUND", "there is no such group")
+    if group.state != GroupState.EMPTY and group.protocol_type != "consumer":
+        raise refusal(
+            "NON_EMPTY_GROUP",
+            f"group {group.group_id!r} has members, and they are no consumers",
+        )
