@@ -16,7 +16,7 @@ from kproto.protocol.error_codes import code_of
 from kproto.testing.clock import ManualClock
 from tests.support.batches import TIMESTAMP
 
-from .scenes import APIS, SCENES, Scene
+from .authorization_scenarios import APIS, SCENES, Scene
 
 ALICE = Principal("User", "alice")
 HERE = "10.0.0.1"

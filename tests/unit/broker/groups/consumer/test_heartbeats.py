@@ -8,9 +8,9 @@ import pytest
 
 from kproto.broker.groups.consumer import Heartbeat, check_heartbeat
 from kproto.broker.groups.consumer.persisted_state import ConsumerGroupState
-from tests.unit.broker.groups.playing import error_of
+from tests.unit.broker.groups.classic_group_driver import error_of
 
-from .playing import ConsumerPlay
+from .consumer_group_driver import ConsumerPlay
 
 EMPTY, ASSIGNING, RECONCILING, STABLE, DEAD = ConsumerGroupState
 ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}

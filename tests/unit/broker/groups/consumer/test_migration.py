@@ -6,9 +6,9 @@ import pytest
 
 from kproto.broker.consumer_group_settings import MigrationPolicy
 from kproto.broker.groups import Group, GroupState
-from tests.unit.broker.groups.playing import error_of
+from tests.unit.broker.groups.classic_group_driver import error_of
 
-from .playing import REBALANCE_MS, ConsumerPlay, metadata
+from .consumer_group_driver import REBALANCE_MS, ConsumerPlay, metadata
 
 ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from kproto.broker.groups.consumer.re2 import Expression, InvalidExpressionError
 from kproto.broker.groups.consumer.regex_resolution import Resolved, is_stale
-from tests.unit.broker.groups.playing import error_of
+from tests.unit.broker.groups.classic_group_driver import error_of
 
-from .playing import ConsumerPlay
+from .consumer_group_driver import ConsumerPlay
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.unit.broker.groups.playing import error_of
+from tests.unit.broker.groups.classic_group_driver import error_of
 
-from .playing import SESSION_MS, ConsumerPlay
+from .consumer_group_driver import SESSION_MS, ConsumerPlay
 
 ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
 

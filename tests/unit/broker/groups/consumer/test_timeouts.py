@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from tests.unit.broker.groups.playing import error_of
+from tests.unit.broker.groups.classic_group_driver import error_of
 
-from .playing import REBALANCE_MS, SESSION_MS, ConsumerPlay
+from .consumer_group_driver import REBALANCE_MS, SESSION_MS, ConsumerPlay
 
 ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
 

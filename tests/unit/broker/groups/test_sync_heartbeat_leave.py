@@ -8,7 +8,7 @@ import pytest
 
 from kproto.broker.groups import GroupState, Leaving
 
-from .playing import DATE_MS, REBALANCE_MS, SESSION_MS, Play, heard, protocols
+from .classic_group_driver import DATE_MS, REBALANCE_MS, SESSION_MS, Play, heard, protocols
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
 

@@ -9,7 +9,7 @@ import pytest
 from kproto.broker.groups import GroupState, Joining, Leaving
 from kproto.broker.groups.answers import ToldMember
 
-from .playing import NEW_MEMBER_MS, REBALANCE_MS, SESSION_MS, Play, heard, protocols
+from .classic_group_driver import NEW_MEMBER_MS, REBALANCE_MS, SESSION_MS, Play, heard, protocols
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
 

@@ -8,7 +8,7 @@ from kproto.broker.groups import Group, GroupLimits, Groups, GroupState, Moment
 from kproto.broker.groups.committed_offsets import Offsets
 from kproto.broker.groups.coordinator_records import StoredGroup
 
-from .playing import DATE_MS, SESSION_MS, Play, protocols
+from .classic_group_driver import DATE_MS, SESSION_MS, Play, protocols
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
 

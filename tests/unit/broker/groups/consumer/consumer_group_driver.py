@@ -25,7 +25,7 @@ from kproto.broker.groups import (
     SyncAnswer,
     Syncing,
 )
-from kproto.broker.groups.consumer import Heartbeat, HeartbeatAnswer, classic
+from kproto.broker.groups.consumer import Heartbeat, HeartbeatAnswer, classic_protocol
 from kproto.broker.groups.coordinator_records import load
 from kproto.broker.topic_configs import TopicConfig
 from kproto.broker.topics import Topic, Topics
@@ -34,7 +34,7 @@ from kproto.messages.consumer_protocol_assignment import TopicPartition as Given
 from kproto.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kproto.records import Record
 from kproto.stored.coordinator import CoordinatorRecord, encode_coordinator_record
-from tests.unit.broker.groups.playing import DATE_MS
+from tests.unit.broker.groups.classic_group_driver import DATE_MS
 
 __all__ = ["REBALANCE_MS", "SESSION_MS", "ConsumerPlay", "metadata"]
 
@@ -191,7 +191,9 @@ class ConsumerPlay:
         )
         group = self.any_group if who else self.groups.to_join("g", self.now)
         if isinstance(group, ConsumerGroup):
-            return Awaited(classic.join(group, asked, f"m{len(group.members) + 1}", self.now))
+            return Awaited(
+                classic_protocol.join(group, asked, f"m{len(group.members) + 1}", self.now)
+            )
         return group.join(asked, f"m{len(group.members) + 1}", self.now)
 
     def sync_classic(
@@ -210,11 +212,11 @@ class ConsumerPlay:
         asked = Syncing(who, generation, assignments={} if assigned is None else {who: told})
         group = self.any_group
         if isinstance(group, ConsumerGroup):
-            return Awaited(classic.sync(group, asked, self.now))
+            return Awaited(classic_protocol.sync(group, asked, self.now))
         return group.sync(asked, self.now)
 
     def beat_classic(self, who: str, generation: int) -> None:
-        classic.heartbeat(self.group, who, None, generation, self.now)
+        classic_protocol.heartbeat(self.group, who, None, generation, self.now)
 
     def leave_classic(self, *members: str) -> list[str]:
-        return classic.leave(self.group, [Leaving(it) for it in members], self.now)
+        return classic_protocol.leave(self.group, [Leaving(it) for it in members], self.now)

@@ -25,7 +25,7 @@ from kproto.messages.offset_delete_request import (
 )
 from kproto.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kproto.stored.coordinator import decode_coordinator_record
-from tests.unit.broker.test_group_decisions import Nodes, error
+from tests.unit.broker.test_group_handlers import Nodes, error
 
 #: A consumer that reads topic t, as it says in JoinGroup.
 READS_T = struct.pack(">hih", 0, 1, 1) + b"t" + struct.pack(">i", -1)

@@ -10,7 +10,7 @@ from kproto import BrokerResponseError
 from kproto.broker.api_error import refusal
 from kproto.broker.groups import GroupLimits, Groups, GroupState, Leaving
 
-from .playing import SESSION_MS, Play, protocols
+from .classic_group_driver import SESSION_MS, Play, protocols
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
 TOO_LARGE = "UNKNOWN_SERVER_ERROR"

@@ -11,7 +11,7 @@ from kproto.broker.groups import Awaited, GroupState, JoinAnswer, Leaving, SyncA
 from kproto.broker.groups.classic_group_state import CAME_FROM, Event, Then, then
 from kproto.wire.errors import BrokerResponseError
 
-from .playing import Play, error_of, protocols
+from .classic_group_driver import Play, error_of, protocols
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
 STATES: Final = (EMPTY, PREPARING, COMPLETING, STABLE)

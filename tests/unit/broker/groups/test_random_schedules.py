@@ -19,8 +19,8 @@ from kproto.broker.groups import Awaited, GroupState, JoinAnswer, Leaving, SyncA
 from kproto.broker.groups.offset_commit_checks import check_commit, keeps_session
 from tests.support.selection import rest_slow
 
-from .playing import NEW_MEMBER_MS, Play, error_of, protocols
-from .test_moving import moved
+from .classic_group_driver import NEW_MEMBER_MS, Play, error_of, protocols
+from .test_coordinator_moves import moved
 
 SCHEDULES: Final = 150
 ALL_SCHEDULES: Final = 5_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kproto.broker.groups.consumer.offset_checks import check_commit, check_fetch
-from tests.unit.broker.groups.playing import error_of
+from tests.unit.broker.groups.classic_group_driver import error_of
 
-from .playing import ConsumerPlay
+from .consumer_group_driver import ConsumerPlay
 
 
 def shared() -> ConsumerPlay:

@@ -12,7 +12,7 @@ from kproto.broker.registry import by_key
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
 from kproto.messages.heartbeat_request import HeartbeatRequest
-from tests.unit.broker.authorizer.asking import (
+from tests.unit.broker.authorizer.authorized_requests import (
     HIDDEN,
     SEEN,
     Build,
