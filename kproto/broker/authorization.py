@@ -6,8 +6,15 @@ A cluster without an authorizer lets everybody do everything.
 from __future__ import annotations
 
 from ..wire.errors import BrokerResponseError
-from .api_error import refusal
-from .authorizer import CLUSTER_NAME, DENIED, SUPPORTED, Authorizer, Operation, ResourceType
+from .api_error import api_error
+from .authorizer import (
+    AUTHORIZATION_ERRORS,
+    CLUSTER_NAME,
+    SUPPORTED_OPERATIONS,
+    Authorizer,
+    Operation,
+    ResourceType,
+)
 from .context import Context
 from .topics import Topic
 
@@ -15,13 +22,13 @@ __all__ = [
     "allows",
     "allows_any",
     "allows_cluster",
-    "asked_topic",
     "authorized_operations",
+    "authorized_topic",
     "check",
     "check_cluster",
     "check_topic_of_id",
     "cluster_operations",
-    "needed_authorizer",
+    "required_authorizer",
 ]
 
 
@@ -63,7 +70,7 @@ def check_topic_of_id(context: Context, operation: Operation, topic: Topic) -> N
         raise _denial(context, operation, ResourceType.TOPIC, told)
 
 
-def asked_topic(
+def authorized_topic(
     context: Context, operation: Operation, name: str, topic_id: bytes, *, by_id: bool
 ) -> Topic:
     """The topic that a request names, or since some version its id, if the client has the right.
@@ -87,18 +94,18 @@ def check_cluster(context: Context, operation: Operation) -> None:
 def _denial(
     context: Context, operation: Operation, resource_type: ResourceType, told: str
 ) -> BrokerResponseError:
-    return refusal(
-        DENIED[resource_type],
+    return api_error(
+        AUTHORIZATION_ERRORS[resource_type],
         f"{context.principal} at {context.host or 'an unknown host'} may not {operation.name} "
         f"{resource_type.name} {told}",
     )
 
 
-def needed_authorizer(context: Context) -> Authorizer:
+def required_authorizer(context: Context) -> Authorizer:
     """For a request about ACLs. Raises SECURITY_DISABLED where there are none."""
     authorizer = context.cluster.authorizer
     if authorizer is None:
-        raise refusal("SECURITY_DISABLED", "no authorizer is configured on the broker")
+        raise api_error("SECURITY_DISABLED", "no authorizer is configured on the broker")
     return authorizer
 
 
@@ -106,7 +113,7 @@ def authorized_operations(context: Context, resource_type: ResourceType, name: s
     """A bit for each operation that the resource knows and the principal may do (KIP-430)."""
     return sum(
         1 << operation
-        for operation in SUPPORTED[resource_type]
+        for operation in SUPPORTED_OPERATIONS[resource_type]
         if allows(context, operation, resource_type, name)
     )
 

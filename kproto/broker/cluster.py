@@ -12,7 +12,7 @@ from ..messages.base import Request
 from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError
 from .coordinators import CoordinatorType
-from .embedded_cluster import Face, Member
+from .embedded_cluster import EmbeddedCluster, Member
 from .faults import Control, ControlFunction
 from .handlers import KAFKA_APIS
 from .listeners import Listener
@@ -32,7 +32,7 @@ _KINDS: Final[Mapping[str, CoordinatorType]] = MappingProxyType(
 )
 
 
-class Cluster(Face):
+class Cluster(EmbeddedCluster):
     """A Kafka cluster in memory, for `async with`: each node listens at a port of its own.
 
     The nodes are numbered from `settings.node_id` on; with a port that is set they take it and

@@ -17,15 +17,21 @@ from .coordinators import Coordinators, CoordinatorType
 from .group_configs import GROUP_SETTINGS, GroupConfigs
 from .groups import ConsumerLimits, GroupLimits, Groups, MigrationPolicy, Moment
 from .groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS, OffsetsTopic
-from .leader_and_isr import NO_LEADER, Leadership
-from .leader_election import after_start, after_stop, first_led, led_by, striped
+from .leader_and_isr import NO_LEADER, LeaderAndIsr
+from .leader_election import (
+    after_broker_start,
+    after_broker_stop,
+    alternate_racks,
+    elect_leader,
+    initial_leader_and_isr,
+)
 from .listeners import PLAINTEXT
-from .quotas import Metering, QuotaTable
-from .replica_placement import Replicas, place_partitions
+from .quotas import ClientQuotaManager, QuotaTable
+from .replica_placement import Replicas, place_replicas
 from .security.tokens import DelegationTokens
 from .security.users import Users
 from .settings import BrokerSettings
-from .storage.storage_limit import Room
+from .storage.storage_limit import StorageLimit
 from .topic_configs import TopicConfig
 from .topics import Topic, Topics
 
@@ -57,10 +63,10 @@ class ClusterState:
         self._settings = settings
         self.cluster_id = settings.cluster_id or str(Uuid.random())
         self.topics = Topics()
-        self.room = Room(settings.max_stored_bytes)
+        self.room = StorageLimit(settings.max_stored_bytes)
         #: The quotas of users and clients, and what they have taken of the controller.
-        self.metering = self._new_metering(QuotaTable())
-        self._metering: dict[int, Metering] = {}
+        self.quota_manager = self._new_metering(QuotaTable())
+        self._quota_managers: dict[int, ClientQuotaManager] = {}
         #: Who may do what; None where nobody is asked for rights.
         self.authorizer = _authorizer(settings)
         self.users = Users(settings.users)
@@ -140,7 +146,7 @@ class ClusterState:
         self._stopped.add(node)
         logger.info("broker %d is stopped", node)
         alive = self.alive
-        self._change(lambda led: after_stop(led, node, alive))
+        self._change(lambda leader_and_isr: after_broker_stop(leader_and_isr, node, alive))
         if controls:
             self._controller = None
             if alive:
@@ -157,7 +163,7 @@ class ClusterState:
         self._stopped.remove(node)
         logger.info("broker %d is started", node)
         alive = self.alive
-        self._change(lambda led: after_start(led, node, alive))
+        self._change(lambda leader_and_isr: after_broker_start(leader_and_isr, node, alive))
 
     def _check_node(self, node: int) -> None:
         if node not in self._endpoints:
@@ -165,26 +171,26 @@ class ClusterState:
                 f"there is no broker {node}: take one of {', '.join(map(str, self.nodes))}"
             )
 
-    def _change(self, decide: Callable[[Leadership], Leadership]) -> None:
+    def _change(self, decide: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
         """Carry out a decision on all partitions."""
         moved = left = 0
         for topic in self.topics:
             for partition in topic.partitions:
-                if partition.take_leadership(decide(partition.led)):
+                if partition.update_leader_and_isr(decide(partition.leader_and_isr)):
                     moved += 1
-                    left += partition.led.leader == NO_LEADER
+                    left += partition.leader_and_isr.leader == NO_LEADER
         self._coordinators.change(decide)
         if moved:
             logger.info("the leaders of %d partitions changed; %d now have none", moved, left)
 
-    def metering_of(self, node: int) -> Metering:
+    def quota_manager_of(self, node: int) -> ClientQuotaManager:
         """What users and clients have taken of a node: as in Kafka, each has its own measure."""
-        if node not in self._metering:
-            self._metering[node] = self._new_metering(self.metering.table)
-        return self._metering[node]
+        if node not in self._quota_managers:
+            self._quota_managers[node] = self._new_metering(self.quota_manager.table)
+        return self._quota_managers[node]
 
-    def _new_metering(self, table: QuotaTable) -> Metering:
-        return Metering(
+    def _new_metering(self, table: QuotaTable) -> ClientQuotaManager:
+        return ClientQuotaManager(
             table,
             self._settings.quota_window_num,
             self._settings.quota_window_size_seconds * 1000,
@@ -224,8 +230,10 @@ class ClusterState:
             self.topics.add(self.plan_automatic_topic(OFFSETS_TOPIC))
         return self.offsets_topic.coordinator(key)
 
-    def _place_internal(self, partitions: int) -> list[Leadership]:
-        return [first_led(its, self.alive) for its in self._internal_replicas(partitions)]
+    def _place_internal(self, partitions: int) -> list[LeaderAndIsr]:
+        return [
+            initial_leader_and_isr(its, self.alive) for its in self._internal_replicas(partitions)
+        ]
 
     def _internal_replicas(self, partitions: int) -> list[Replicas]:
         return self._placed(partitions, min(_COPIES, len(self.nodes)), {}, partitions)
@@ -238,7 +246,7 @@ class ClusterState:
         Raises BrokerResponseError for what is not there and for who cannot lead.
         """
         found = self.topics.named(topic).partition(partition)
-        if found.take_leadership(led_by(found.led, node, self.alive)):
+        if found.update_leader_and_isr(elect_leader(found.leader_and_isr, node, self.alive)):
             epoch = found.log.epochs.current
             logger.info("%s-%d: broker %d leads, epoch %d", topic, partition, node, epoch)
 
@@ -296,7 +304,7 @@ class ClusterState:
             self._settings.retention_check_interval_ms,
             self._settings.producer_id_expiration_ms,
         )
-        lead = partial(first_led, alive=self.alive)
+        lead = partial(initial_leader_and_isr, alive=self.alive)
         return Topic(name, placed, config, self.room, lead=lead)
 
     def delete_topic(self, topic: Topic, now: Moment) -> None:
@@ -312,20 +320,20 @@ class ClusterState:
         most: int,
     ) -> list[Replicas]:
         copies = self._settings.default_replication_factor
-        return place_partitions(
+        return place_replicas(
             num_partitions,
             replication_factor,
             assignments,
             nodes=self._striped(self.alive),
             stopped=self._striped(sorted(self._stopped)),
             default=self._settings.num_partitions,
-            default_copies=min(_COPIES, len(self.nodes)) if copies is None else copies,
+            default_replication_factor=min(_COPIES, len(self.nodes)) if copies is None else copies,
             most=most,
         )
 
     def _striped(self, nodes: list[int]) -> list[int]:
         racks = [next(iter(self._endpoints[node].values())).rack for node in nodes]
-        return striped(nodes, racks)
+        return alternate_racks(nodes, racks)
 
 
 def _consumer_limits(settings: BrokerSettings) -> ConsumerLimits:

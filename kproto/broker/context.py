@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ..clock import Clock
 from .cluster_state import ClusterState, Endpoint
 from .faults.outcomes import Refuse
-from .fetch_sessions import FetchSessions
+from .fetch_sessions import FetchSessionCache
 from .listeners import PLAINTEXT
 from .principals import ANONYMOUS, Principal
 from .settings import BrokerSettings
@@ -40,7 +40,7 @@ class Context:
     principal: Principal = ANONYMOUS
     by_token: bool = False
     security_protocol: str = PLAINTEXT
-    fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
+    fetch_sessions: FetchSessionCache = field(default_factory=FetchSessionCache)
     refuse: Refuse | None = None
 
     def deadline(self, ms: int) -> float:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ..clock import Clock
 from ..messages.base import Response
-from .api_error import refusal
+from .api_error import api_error
 from .authorization import check
 from .authorizer import Operation, ResourceType
 from .context import Context
@@ -48,7 +48,7 @@ def check_coordinator(context: Context, group_id: str) -> None:
 def check_consumer_protocol(context: Context) -> None:
     """Raises UNSUPPORTED_VERSION where no group may be of the consumer protocol."""
     if not context.settings.has_consumer_protocol:
-        raise refusal("UNSUPPORTED_VERSION", "the consumer protocol is not enabled on the broker")
+        raise api_error("UNSUPPORTED_VERSION", "the consumer protocol is not enabled on the broker")
 
 
 def find_group(context: Context, group_id: str) -> AnyGroup | None:
@@ -91,7 +91,7 @@ def check_member_request(context: Context, group_id: str) -> None:
     """
     check(context, Operation.READ, ResourceType.GROUP, group_id)
     if not group_id:
-        raise refusal("INVALID_GROUP_ID", "the group id is empty")
+        raise api_error("INVALID_GROUP_ID", "the group id is empty")
 
 
 def answered(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..messages.base import Response
-from .watchable import Watched
+from .watchable import Watchable
 
 __all__ = ["CloseConnection", "Decision", "Wait"]
 
@@ -26,7 +26,7 @@ class Wait:
     """
 
     until: float
-    wake: Sequence[Watched]
+    wake: Sequence[Watchable]
     then: Callable[[bool], Decision]
 
 

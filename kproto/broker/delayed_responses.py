@@ -12,10 +12,10 @@ from ..clock import Clock
 from ..messages.base import Response
 from .decisions import Decision, Wait
 
-__all__ = ["settled"]
+__all__ = ["await_response"]
 
 
-async def settled(decision: Decision, clock: Clock) -> Response | None:
+async def await_response(decision: Decision, clock: Clock) -> Response | None:
     """Ask again and again until the decision is no `Wait`.
 
     Several changes of one turn of the loop are one reason to ask. When this is cancelled, or the

@@ -20,7 +20,7 @@ from .registry import Api
 from .settings import BrokerSettings
 from .topics import Topic, Topics
 
-__all__ = ["Face", "Member"]
+__all__ = ["EmbeddedCluster", "Member"]
 
 
 class Member:
@@ -75,7 +75,7 @@ class Member:
         return self._node.connections
 
 
-class Face:
+class EmbeddedCluster:
     """Nodes of one cluster, each with settings of its own; for `async with`."""
 
     def __init__(
@@ -167,7 +167,7 @@ class Face:
 
     def _kept(self) -> Topics:
         """The topics, without what they no longer keep now."""
-        self._cluster.topics.keep_retention(self._clock.now_ms())
+        self._cluster.topics.apply_retention(self._clock.now_ms())
         return self._cluster.topics
 
     # What a test wants to do
@@ -211,7 +211,7 @@ class Face:
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """The id of the node that leads; -1 for none. Raises BrokerResponseError."""
-        return self._cluster.topics.named(topic).partition(partition).led.leader
+        return self._cluster.topics.named(topic).partition(partition).leader_and_isr.leader
 
     def leader_epoch(self, topic: str, partition: int = 0) -> int:
         """The leader epoch, from 0. Raises BrokerResponseError."""
@@ -219,7 +219,7 @@ class Face:
 
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
         """The ids of the nodes in the ISR. Raises BrokerResponseError."""
-        return self._cluster.topics.named(topic).partition(partition).led.in_sync
+        return self._cluster.topics.named(topic).partition(partition).leader_and_isr.in_sync
 
     def _control(
         self,

@@ -7,17 +7,17 @@ from typing import Final
 
 from .replica_placement import Replicas
 
-__all__ = ["NO_LEADER", "Leadership"]
+__all__ = ["NO_LEADER", "LeaderAndIsr"]
 
 #: What Metadata says where nobody leads.
 NO_LEADER: Final = -1
 
 
 @dataclass(slots=True)
-class Leadership:
+class LeaderAndIsr:
     """`leader` is a node id, or NO_LEADER; `in_sync` are the nodes that have all records (ISR).
 
-    The leader epoch is the log's: see `EpochHistory`.
+    The leader epoch is the log's: see `LeaderEpochCache`.
     """
 
     replicas: Replicas
@@ -25,6 +25,6 @@ class Leadership:
     in_sync: tuple[int, ...]
 
     @classmethod
-    def first(cls, replicas: Replicas) -> Leadership:
+    def first(cls, replicas: Replicas) -> LeaderAndIsr:
         """That of a new partition: the first replica leads, and all are in step."""
         return cls(replicas, replicas[0], replicas)

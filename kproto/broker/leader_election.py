@@ -12,68 +12,74 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from .api_error import refusal
-from .leader_and_isr import NO_LEADER, Leadership
+from .api_error import api_error
+from .leader_and_isr import NO_LEADER, LeaderAndIsr
 from .replica_placement import Replicas
 
-__all__ = ["after_start", "after_stop", "first_led", "led_by", "striped"]
+__all__ = [
+    "after_broker_start",
+    "after_broker_stop",
+    "alternate_racks",
+    "elect_leader",
+    "initial_leader_and_isr",
+]
 
 
-def first_led(replicas: Replicas, alive: Container[int]) -> Leadership:
+def initial_leader_and_isr(replicas: Replicas, alive: Container[int]) -> LeaderAndIsr:
     """The leadership of a new partition: in sync is who is alive, and the first of them leads."""
     in_sync = tuple(node for node in replicas if node in alive)
     if not in_sync:
-        return Leadership(replicas, NO_LEADER, replicas[:1])
-    return Leadership(replicas, in_sync[0], in_sync)
+        return LeaderAndIsr(replicas, NO_LEADER, replicas[:1])
+    return LeaderAndIsr(replicas, in_sync[0], in_sync)
 
 
-def after_stop(led: Leadership, node: int, alive: Container[int]) -> Leadership:
+def after_broker_stop(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
     """The leadership once `node` is no longer among the `alive`.
 
     The last one of the ISR stays in it: with it alone nothing is lost when it comes back.
     """
-    if node not in led.in_sync:
-        return led
-    left = tuple(each for each in led.in_sync if each != node)
-    return _elected(replace(led, in_sync=left or led.in_sync), alive)
+    if node not in current.in_sync:
+        return current
+    left = tuple(each for each in current.in_sync if each != node)
+    return _elected(replace(current, in_sync=left or current.in_sync), alive)
 
 
-def after_start(led: Leadership, node: int, alive: Container[int]) -> Leadership:
+def after_broker_start(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
     """The leadership once `node` is among the `alive` again, and has read what it lacked.
 
     Where nobody leads and `node` was not in sync, it has nobody to read from, and stays out.
     """
-    if node not in led.replicas:
-        return led
-    led = _elected(led, alive)
-    if led.leader == NO_LEADER:
-        return led
+    if node not in current.replicas:
+        return current
+    current = _elected(current, alive)
+    if current.leader == NO_LEADER:
+        return current
     # A leader that comes back finds followers which wait for it, and takes them in again.
-    in_sync = tuple(each for each in led.replicas if each in led.in_sync or each in alive)
-    return replace(led, in_sync=in_sync)
+    in_sync = tuple(each for each in current.replicas if each in current.in_sync or each in alive)
+    return replace(current, in_sync=in_sync)
 
 
-def led_by(led: Leadership, node: int, alive: Container[int]) -> Leadership:
+def elect_leader(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
     """The leadership with another leader.
 
     Raises INVALID_REQUEST for one that holds no replica, and ELIGIBLE_LEADERS_NOT_AVAILABLE for
     one that is stopped or lacks records.
     """
-    if node not in led.replicas:
-        raise refusal(
+    if node not in current.replicas:
+        raise api_error(
             "INVALID_REQUEST",
-            f"broker {node} holds no replica; those that do are {_listed(led.replicas)}",
+            f"broker {node} holds no replica; those that do are {_listed(current.replicas)}",
         )
-    if node not in alive or node not in led.in_sync:
-        raise refusal(
+    if node not in alive or node not in current.in_sync:
+        raise api_error(
             "ELIGIBLE_LEADERS_NOT_AVAILABLE",
             f"broker {node} cannot lead, as it is stopped or not in sync; in sync are "
-            f"{_listed(led.in_sync)}",
+            f"{_listed(current.in_sync)}",
         )
-    return replace(led, leader=node)
+    return replace(current, leader=node)
 
 
-def striped(nodes: Sequence[int], racks: Sequence[str | None]) -> list[int]:
+def alternate_racks(nodes: Sequence[int], racks: Sequence[str | None]) -> list[int]:
     """The nodes in an order in which neighbours stand in different racks, as far as that goes.
 
     `racks` are those of `nodes`. With racks of one size, each run of as many nodes as there are
@@ -91,11 +97,11 @@ def striped(nodes: Sequence[int], racks: Sequence[str | None]) -> list[int]:
     ]
 
 
-def _elected(led: Leadership, alive: Container[int]) -> Leadership:
-    if led.leader in alive and led.leader in led.in_sync:
-        return led
-    able = (node for node in led.replicas if node in led.in_sync and node in alive)
-    return replace(led, leader=next(able, NO_LEADER))
+def _elected(current: LeaderAndIsr, alive: Container[int]) -> LeaderAndIsr:
+    if current.leader in alive and current.leader in current.in_sync:
+        return current
+    able = (node for node in current.replicas if node in current.in_sync and node in alive)
+    return replace(current, leader=next(able, NO_LEADER))
 
 
 def _listed(nodes: Sequence[int]) -> str:

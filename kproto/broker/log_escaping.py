@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["is_whole", "one_line"]
+__all__ = ["is_encodable", "log_safe"]
 
 
-def is_whole(text: str) -> bool:
+def is_encodable(text: str) -> bool:
     """Whether UTF-8 can carry it: no half of a surrogate pair stands alone."""
     return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
-def one_line(value: object) -> str:
+def log_safe(value: object) -> str:
     r"""`value` as text; what would end the line or steer a terminal is escaped, as `\n`.
 
     Client ids, names of users and of certificates are anything that can be written in UTF-8;

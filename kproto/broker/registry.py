@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeVar
 from ..messages.base import Request, Response
 from .context import Context
 from .decisions import Decision
-from .releases import taken_versions
+from .releases import supported_versions
 from .settings import BrokerSettings
 
-__all__ = ["Api", "by_key", "handles", "served", "served_versions"]
+__all__ = ["Api", "by_key", "handles", "served_apis", "served_versions"]
 
 Q = TypeVar("Q", bound=Request[Any])
 
@@ -23,25 +23,25 @@ class Api(NamedTuple):
     """One API: its request, the versions it is answered in, and the function that decides.
 
     The function gets the context, the request, and the version of both it and the response.
-    `otherwise` answers any other version, in the form of v0; without it, such a request closes the
+    `fallback` answers any other version, in the form of v0; without it, such a request closes the
     connection.
     """
 
     request: type[Request[Any]]
     versions: range
     handle: Callable[[Context, Any, int], Decision]
-    otherwise: Callable[[Context], Response] | None = None
+    fallback: Callable[[Context], Response] | None = None
 
 
 def handles(
     request: type[Q],
     versions: range,
-    otherwise: Callable[[Context], Response] | None = None,
+    fallback: Callable[[Context], Response] | None = None,
 ) -> Callable[[Callable[[Context, Q, int], Decision]], Api]:
     """Make an `Api` of the function that answers `request` in `versions`."""
 
     def make(handle: Callable[[Context, Q, int], Decision]) -> Api:
-        return Api(request, versions, handle, otherwise)
+        return Api(request, versions, handle, fallback)
 
     return make
 
@@ -51,12 +51,12 @@ def by_key(apis: Iterable[Api]) -> dict[int, Api]:
     return {api.request.API_KEY: api for api in apis}
 
 
-def served(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]:
+def served_apis(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]:
     """The APIs by api key, each with the versions that a broker of these settings takes."""
     found = {}
     taken = None
     if settings.release is not None:
-        taken = taken_versions(settings.release, unstable=settings.unstable_versions)
+        taken = supported_versions(settings.release, unstable=settings.unstable_versions)
     for key, api in by_key(apis).items():
         versions = served_versions(api, settings)
         if taken is not None:

@@ -1,4 +1,4 @@
-"""The gate of a listener with SASL: carries tokens between one connection and its `Authentication`.
+"""The gate of a listener with SASL: carries tokens between one connection and its `SaslSession`.
 
 Knows the two requests of SASL and frames without a header. What is slow runs in a thread, so that
 no other connection waits for it. Moves no bytes itself: `session` does.
@@ -26,14 +26,14 @@ from ..protocol.error_codes import code_of
 from ..protocol.headers import request_class
 from ..protocol.received import name_of
 from .decisions import CloseConnection
-from .security.sasl_session import Answer, Authentication, Identity, Phase
+from .security.sasl_session import Answer, Identity, SaslSession, SaslState
 
-__all__ = ["Gate"]
+__all__ = ["SaslAuthenticator"]
 
 _API_KEY: Final = struct.Struct(">h")
 
 
-class Gate:
+class SaslAuthenticator:
     """Before one connection. `closing` is why it is closed once its last answer is written.
 
     `validators` is where functions that validate bearer tokens run. They may wait for somebody: in
@@ -42,7 +42,7 @@ class Gate:
     """
 
     def __init__(
-        self, authentication: Authentication, clock: Clock, validators: Executor | None = None
+        self, authentication: SaslSession, clock: Clock, validators: Executor | None = None
     ) -> None:
         self._authentication = authentication
         self._clock = clock
@@ -55,9 +55,9 @@ class Gate:
         return self._authentication.identity
 
     @property
-    def is_bare(self) -> bool:
+    def expects_token_without_header(self) -> bool:
         """Whether the next frame is a token without a header, as after SaslHandshake v0."""
-        return self._authentication.phase is Phase.BARE_TOKENS
+        return self._authentication.phase is SaslState.TOKENS_WITHOUT_HEADER
 
     def check(self, data: bytes) -> None:
         """Look at the key of a request before anything of it is read. Raises CloseConnection."""
@@ -72,17 +72,17 @@ class Gate:
         """The answer to one of SASL's own requests; None for what is for a handler."""
         message = request.message
         phase = self._authentication.phase
-        if phase is Phase.OPEN:
+        if phase is SaslState.OPEN:
             return None
-        if phase is Phase.TOKENS and not isinstance(message, SaslAuthenticateRequest):
+        if phase is SaslState.TOKENS and not isinstance(message, SaslAuthenticateRequest):
             return self._refuse_instead_of_token(message)
         if isinstance(message, SaslHandshakeRequest):
             return self._shake_hands(message, request.version)
         if isinstance(message, SaslAuthenticateRequest):
             answer = await self._take(message.auth_bytes)
-            if answer.refusal is not None:
+            if answer.api_error is not None:
                 return SaslAuthenticateResponse(
-                    error_code=code_of("SASL_AUTHENTICATION_FAILED"), error_message=answer.refusal
+                    error_code=code_of("SASL_AUTHENTICATION_FAILED"), error_message=answer.api_error
                 )
             return SaslAuthenticateResponse(
                 error_message=None,
@@ -98,7 +98,7 @@ class Gate:
         ):
             self._authentication.versions_were_told()
 
-    async def take_bare(self, token: bytes) -> bytes:
+    async def take_token_without_header(self, token: bytes) -> bytes:
         """The answer to a token without a header. Raises CloseConnection for a refusal."""
         answer = await self._take(token)
         if self.closing is not None:

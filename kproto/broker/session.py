@@ -24,16 +24,16 @@ from ..protocol.message_classes import MessageClasses
 from ..wire.errors import DecodeError, KprotoError, ProtocolError
 from .context import Context
 from .decisions import CloseConnection, Wait
-from .delayed_responses import settled
+from .delayed_responses import await_response
 from .faults import Controls, Cut, Delay, Refuse
 from .faults.error_responses import Known, add_to, is_handled, mark, rest_of
 from .faults.outcomes import Fate
-from .log_escaping import one_line
+from .log_escaping import log_safe
 from .principals import USER, Principal
 from .registry import Api
-from .sasl_authenticator import Gate
+from .sasl_authenticator import SaslAuthenticator
 from .security.subjects import subject_of
-from .throttle import throttled
+from .throttle import apply_quotas
 
 __all__ = ["Session"]
 
@@ -63,7 +63,7 @@ class Session(asyncio.BufferedProtocol):
         controls: Controls,
         made: Callable[[Session], None],
         gone: Callable[[Session], None],
-        gate: Gate | None = None,
+        gate: SaslAuthenticator | None = None,
     ) -> None:
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.peer = "?"
@@ -128,7 +128,7 @@ class Session(asyncio.BufferedProtocol):
             try:
                 principal = Principal(USER, subject_of(certificate))
             except KprotoError as error:
-                logger.warning("%s closed: %s", self.peer, one_line(error))
+                logger.warning("%s closed: %s", self.peer, log_safe(error))
                 self.abort()
                 return
             self._context = replace(self._context, principal=principal)
@@ -232,7 +232,7 @@ class Session(asyncio.BufferedProtocol):
 
     async def _serve(self, data: bytes) -> None:
         if self._gate is not None:
-            if self._gate.is_bare:
+            if self._gate.expects_token_without_header:
                 await self._take_bare_token(self._gate, data)
                 return
             self._gate.check(data)
@@ -244,8 +244,8 @@ class Session(asyncio.BufferedProtocol):
                 request.name,
                 request.version,
                 request.size,
-                one_line(request.client_id),
-                one_line(self._context.principal),
+                log_safe(request.client_id),
+                log_safe(self._context.principal),
             )
         fate = await self._fate_of(request)
         if fate.handled:
@@ -272,7 +272,7 @@ class Session(asyncio.BufferedProtocol):
     def _known(self) -> Known:
         """What a control has to know of topics and fetch sessions."""
         context = self._context
-        return Known(context.cluster.topics.name_of, context.fetch_sessions.places_of)
+        return Known(context.cluster.topics.name_of, context.fetch_sessions.partitions_of)
 
     async def _handle(self, request: ReceivedRequest, fate: Fate) -> None:
         """Let the broker work, and answer as far as `fate` lets it."""
@@ -281,7 +281,7 @@ class Session(asyncio.BufferedProtocol):
             rest_ms = fate.throttle_ms
         else:
             response = await self._answer_or_refuse(request, fate.refuse)
-            response, rest_ms = throttled(
+            response, rest_ms = apply_quotas(
                 self._context, request, response, self._handled_s, fate.throttle_ms
             )
         if fate.close or fate.silent:
@@ -320,14 +320,14 @@ class Session(asyncio.BufferedProtocol):
         await self._clock.sleep(ms / 1000)
         self._last_active = self._clock.monotonic()
 
-    async def _take_bare_token(self, gate: Gate, data: bytes) -> None:
+    async def _take_bare_token(self, gate: SaslAuthenticator, data: bytes) -> None:
         """A token without a header is answered by one."""
-        answer = frame(await gate.take_bare(data))
+        answer = frame(await gate.take_token_without_header(data))
         self._take_identity(gate)
         self._outgoing.append(answer)
         self._gathered_bytes += len(answer)
 
-    def _take_identity(self, gate: Gate) -> None:
+    def _take_identity(self, gate: SaslAuthenticator) -> None:
         """Let the client in as whom it has shown to be."""
         identity = gate.identity
         if identity is not None:
@@ -347,8 +347,8 @@ class Session(asyncio.BufferedProtocol):
         if refuse is not None:
             context = replace(context, refuse=refuse)
         if api is None or message is None or request.version not in api.versions:
-            if api is not None and api.otherwise is not None:
-                return api.otherwise(context)
+            if api is not None and api.fallback is not None:
+                return api.fallback(context)
             raise CloseConnection(f"{request.name} v{request.version} is not supported")
         if self._gate is not None:
             answer = await self._gate.answer(request)
@@ -360,7 +360,7 @@ class Session(asyncio.BufferedProtocol):
         self._handled_s = self._clock.monotonic() - began
         if isinstance(decision, Wait):
             self._flush()
-            response = await settled(decision, self._clock)
+            response = await await_response(decision, self._clock)
             self._last_active = self._clock.monotonic()
             return response
         if self._gate is not None:
@@ -392,7 +392,7 @@ class Session(asyncio.BufferedProtocol):
     def _is_beyond(self, request: ReceivedRequest) -> bool:
         """Whether a version is not taken, and all the same answered."""
         api = self._apis.get(request.api_key)
-        return api is not None and api.otherwise is not None and request.version not in api.versions
+        return api is not None and api.fallback is not None and request.version not in api.versions
 
     def _flush(self) -> None:
         """Write the responses that were gathered while more requests were at hand."""
@@ -416,7 +416,7 @@ class Session(asyncio.BufferedProtocol):
 
         A client that does not take them has as long for it as it may be idle.
         """
-        logger.info("%s closed: %s", self.peer, one_line(reason))
+        logger.info("%s closed: %s", self.peer, log_safe(reason))
         self._flush()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()

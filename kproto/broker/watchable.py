@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Watched"]
+__all__ = ["Watchable"]
 
 
-class Watched:
+class Watchable:
     """Something that changes."""
 
     def __init__(self) -> None:

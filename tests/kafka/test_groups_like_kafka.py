@@ -185,7 +185,7 @@ class Pair:
 
 # Random members
 
-SUPPORTED: Final[Sequence[tuple[tuple[str, bytes], ...]]] = (
+SUPPORTED_OPERATIONS: Final[Sequence[tuple[tuple[str, bytes], ...]]] = (
     (("range", b"1"),),
     (("range", b"2"),),
     (("range", b"1"), ("sticky", b"1")),
@@ -200,7 +200,7 @@ class Player:
     def __init__(self, pair: Pair, chance: random.Random) -> None:
         self.pair = pair
         self.chance = chance
-        self.protocols = {who: chance.choice(SUPPORTED) for who in NAMES}
+        self.protocols = {who: chance.choice(SUPPORTED_OPERATIONS) for who in NAMES}
         #: Those who shall join again, and those who shall ask for their assignments.
         self.to_join: set[str] = set()
         self.to_sync: set[str] = set()
@@ -253,7 +253,7 @@ class Player:
         instance_id = INSTANCES.get(who) if self._often() else None
         version = self._version(JoinGroupRequest, 5 if instance_id else 0)
         if not self._often():
-            self.protocols[who] = self.chance.choice(SUPPORTED)
+            self.protocols[who] = self.chance.choice(SUPPORTED_OPERATIONS)
         protocols = self.protocols[who] if self._often() else (("other", b""),)
         protocol_type = self.chance.choice(("consumer",) * 40 + ("connect", ""))
         former = not self._often()

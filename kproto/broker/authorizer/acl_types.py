@@ -11,15 +11,15 @@ from enum import IntEnum
 from typing import Final
 
 __all__ = [
+    "AUTHORIZATION_ERRORS",
     "CLUSTER_NAME",
-    "DENIED",
-    "SUPPORTED",
+    "SUPPORTED_OPERATIONS",
     "WILDCARD",
+    "AclCode",
     "Operation",
     "PatternType",
     "Permission",
     "ResourceType",
-    "Word",
 ]
 
 #: A literal name that stands for every name; a host that stands for every host.
@@ -29,15 +29,15 @@ WILDCARD: Final = "*"
 CLUSTER_NAME: Final = "kafka-cluster"
 
 
-class Word(IntEnum):
+class AclCode(IntEnum):
     """A number of a request; one that no release knows is UNKNOWN."""
 
     @classmethod
-    def _missing_(cls, value: object) -> Word | None:
+    def _missing_(cls, value: object) -> AclCode | None:
         return cls(0) if isinstance(value, int) else None
 
 
-class ResourceType(Word):
+class ResourceType(AclCode):
     """What a right is about."""
 
     UNKNOWN = 0
@@ -50,7 +50,7 @@ class ResourceType(Word):
     USER = 7
 
 
-class PatternType(Word):
+class PatternType(AclCode):
     """How the name of an ACL is meant: as it is, or as the beginning of names."""
 
     UNKNOWN = 0
@@ -60,7 +60,7 @@ class PatternType(Word):
     PREFIXED = 4
 
 
-class Operation(Word):
+class Operation(AclCode):
     """What is done with a resource; its number is its bit in fields of authorized operations."""
 
     UNKNOWN = 0
@@ -81,7 +81,7 @@ class Operation(Word):
     TWO_PHASE_COMMIT = 15
 
 
-class Permission(Word):
+class Permission(AclCode):
     """What an ACL says to who asks."""
 
     UNKNOWN = 0
@@ -91,7 +91,7 @@ class Permission(Word):
 
 
 #: The operations that a resource knows, which its field of authorized operations is made of.
-SUPPORTED: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
+SUPPORTED_OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
     ResourceType.TOPIC: (
         Operation.READ,
         Operation.WRITE,
@@ -128,7 +128,7 @@ SUPPORTED: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
 }
 
 #: The error that says no right to a resource, by the name of its code.
-DENIED: Final[Mapping[ResourceType, str]] = {
+AUTHORIZATION_ERRORS: Final[Mapping[ResourceType, str]] = {
     ResourceType.TOPIC: "TOPIC_AUTHORIZATION_FAILED",
     ResourceType.GROUP: "GROUP_AUTHORIZATION_FAILED",
     ResourceType.CLUSTER: "CLUSTER_AUTHORIZATION_FAILED",

@@ -72,7 +72,7 @@ class Authorizer:
         if not acls:
             by_name.pop(acl.name, None)
 
-    def found_by(self, wanted: AclFilter) -> list[Acl]:
+    def matching(self, wanted: AclFilter) -> list[Acl]:
         """The ACLs that a filter finds."""
         return [acl for acl in self if wanted.finds(acl)]
 

@@ -16,9 +16,9 @@ from dataclasses import replace
 
 from ...protocol.consumer_protocol import PROTOCOL_TYPE
 from ...wire.errors import BrokerResponseError
-from ..api_error import refusal
-from ..log_escaping import one_line
-from ..watchable import Watched
+from ..api_error import api_error
+from ..log_escaping import log_safe
+from ..watchable import Watchable
 from .admission import asks, has_room, supports
 from .answers import NO_ERROR, Awaited, JoinAnswer, SyncAnswer, ToldMember
 from .asked import Joining, Leaving, Syncing
@@ -39,7 +39,7 @@ logger = logging.getLogger("kproto.broker")
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
 
 
-class Group(Watched):
+class Group(Watchable):
     """A new one is Empty. `store` is called when what is kept of it is about to change.
 
     It raises where that cannot be written; then it has not happened, and who asked for it hears so.
@@ -154,7 +154,7 @@ class Group(Watched):
         self._live_on(member, now)
         self._leave_off(before, now)  # a shorter session than before is over sooner
         if then(Event.HEARTBEAT, self.state) is Then.CALL_BACK:
-            raise refusal("REBALANCE_IN_PROGRESS", f"group {self.group_id!r} rebalances")
+            raise api_error("REBALANCE_IN_PROGRESS", f"group {self.group_id!r} rebalances")
 
     def leave(self, leaving: Iterable[Leaving], now: Moment) -> list[str]:
         """Let members go; for each the name of an error code."""
@@ -169,7 +169,7 @@ class Group(Watched):
         """Raises NON_EMPTY_GROUP."""
         self.advance(now)
         if then(Event.DELETED, self.state) is not Then.REMOVE:
-            raise refusal("NON_EMPTY_GROUP", f"group {self.group_id!r} is {self.state}")
+            raise api_error("NON_EMPTY_GROUP", f"group {self.group_id!r} is {self.state}")
 
     # What time does
 
@@ -213,7 +213,7 @@ class Group(Watched):
                 member.deadline_ms = None
                 if member.is_new or not member.is_waiting:
                     self._remove(member.member_id)
-                    said = one_line(member.member_id)
+                    said = log_safe(member.member_id)
                     self._carry_out(Event.SESSION_OVER, f"the session of {said} is over", now)
                 return
 
@@ -504,7 +504,7 @@ class Group(Watched):
         try:
             self._store(self, now)
         except BrokerResponseError as error:
-            logger.warning("group %s is not written: %s", one_line(self.group_id), error)
+            logger.warning("group %s is not written: %s", log_safe(self.group_id), error)
 
     def _move(self, state: GroupState, reason: str, now: Moment) -> None:
         assert self.state in CAME_FROM[state], f"{self.state} cannot become {state}"
@@ -512,11 +512,11 @@ class Group(Watched):
         self.state_since_ms = now.date_ms
         logger.info(
             "group %s is %s, generation %d, %d members: %s",
-            one_line(self.group_id),
+            log_safe(self.group_id),
             state,
             self.generation,
             len(self.members),
-            one_line(reason),
+            log_safe(reason),
         )
 
     # Members
@@ -530,9 +530,9 @@ class Group(Watched):
         self._remove(member_id)
         logger.info(
             "group %s: %s left: %s",
-            one_line(self.group_id),
-            one_line(member_id),
-            one_line(leaving.reason or "no reason given"),
+            log_safe(self.group_id),
+            log_safe(member_id),
+            log_safe(leaving.reason or "no reason given"),
         )
         return NO_ERROR
 
@@ -549,7 +549,7 @@ class Group(Watched):
 
     def _check_generation(self, generation: int) -> None:
         if generation != self.generation:
-            raise refusal(
+            raise api_error(
                 "ILLEGAL_GENERATION",
                 f"group {self.group_id!r} has generation {self.generation}, not {generation}",
             )

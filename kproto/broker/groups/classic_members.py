@@ -10,7 +10,7 @@ from typing import Final
 
 from ...protocol.consumer_protocol import PROTOCOL_TYPE, decode_subscription
 from ...wire.errors import DecodeError
-from ..api_error import refusal
+from ..api_error import api_error
 from .answers import ToldMember
 from .members import Member
 from .voting import elected_protocol
@@ -82,14 +82,16 @@ class Roster:
         if instance_id is not None:
             known = self.static_ids.get(instance_id)
             if known is None:
-                raise refusal("UNKNOWN_MEMBER_ID", f"no member has the instance id {instance_id!r}")
+                raise api_error(
+                    "UNKNOWN_MEMBER_ID", f"no member has the instance id {instance_id!r}"
+                )
             if known != member_id:
-                raise refusal(
+                raise api_error(
                     "FENCED_INSTANCE_ID", f"another member has the instance id {instance_id!r} now"
                 )
         member = self.members.get(member_id)
         if member is None:
-            raise refusal("UNKNOWN_MEMBER_ID", f"there is no member {member_id!r}")
+            raise api_error("UNKNOWN_MEMBER_ID", f"there is no member {member_id!r}")
         return member
 
     def id_of(self, member_id: str, instance_id: str | None) -> str:
@@ -103,7 +105,7 @@ class Roster:
             return self.check(member_id, instance_id).member_id
         known = None if instance_id is None else self.static_ids.get(instance_id)
         if known is None:
-            raise refusal("UNKNOWN_MEMBER_ID", f"no member has the instance id {instance_id!r}")
+            raise api_error("UNKNOWN_MEMBER_ID", f"no member has the instance id {instance_id!r}")
         return known
 
     def elect_leader(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeAlias
 
 from ...stored.coordinator import CoordinatorRecord
-from ..log_escaping import one_line
+from ..log_escaping import log_safe
 from ..topics import Topics
 from .classic_group import Group
 from .clock_reading import Moment
@@ -81,7 +81,7 @@ class Groups:
             if keep:
                 self._store(group, now)
             self._groups[group_id] = group
-            logger.info("group %s is new", one_line(group_id))
+            logger.info("group %s is new", log_safe(group_id))
         return group
 
     def to_join(self, group_id: str, now: Moment) -> AnyGroup:
@@ -140,7 +140,7 @@ class Groups:
         """Forget a group, in which nobody is any more."""
         del self._groups[group.group_id]
         group.bury()
-        logger.info("group %s is deleted", one_line(group.group_id))
+        logger.info("group %s is deleted", log_safe(group.group_id))
 
     def unload(self, group_id: str) -> None:
         """The coordinator of a group is one no more; the next reads the log."""
@@ -187,7 +187,7 @@ class Groups:
     def _take_place(self, former: AnyGroup | None, group: AnyGroup) -> None:
         """Let a group be that of its id, with the offsets of the one that was."""
         self._groups[group.group_id] = group
-        said = one_line(group.group_id)
+        said = log_safe(group.group_id)
         if former is None:
             logger.info("group %s is new, of the consumer protocol", said)
             return

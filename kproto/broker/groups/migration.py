@@ -13,7 +13,7 @@ from collections.abc import Collection
 from ...protocol.consumer_protocol import PROTOCOL_TYPE
 from ...stored.coordinator import CoordinatorRecord
 from ...wire.errors import BrokerResponseError, DecodeError
-from ..api_error import refusal
+from ..api_error import api_error
 from ..coordinators import java_hash
 from ..topics import Topics
 from .classic_group import Group
@@ -88,7 +88,7 @@ def _member(group: Group, member: Member, topics: Topics) -> ConsumerMember:
             "to a default assignor before re-attempting the upgrade",
         )
     if group.protocol not in member.protocol_names:
-        raise refusal(
+        raise api_error(
             "UNKNOWN_SERVER_ERROR",
             f"classic group {group.group_id} is in a rebalance: {member.member_id} does not "
             f"support protocol {group.protocol!r}",
@@ -110,7 +110,7 @@ def _member(group: Group, member: Member, topics: Topics) -> ConsumerMember:
 
 
 def _cannot(group_id: str, why: str) -> BrokerResponseError:
-    return refusal(
+    return api_error(
         "GROUP_ID_NOT_FOUND",
         f"Cannot upgrade classic group {group_id} to consumer group because {why}.",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from ..api_error import refusal
+from ..api_error import api_error
 from .classic_group_state import GroupState
 
 __all__ = ["Committing", "Deleting", "check_commit", "check_deletion", "keeps_session"]
@@ -63,24 +63,26 @@ def check_commit(
         name = "GROUP_ID_NOT_FOUND"
         if version < _FIRST_VERSION_OF_NOT_FOUND:
             name = "ILLEGAL_GENERATION"
-        raise refusal(name, f"there is no group for generation {generation} to commit to")
+        raise api_error(name, f"there is no group for generation {generation} to commit to")
     if group.state is GroupState.DEAD:
-        raise refusal("COORDINATOR_NOT_AVAILABLE", f"group {group.group_id!r} is being deleted")
+        raise api_error("COORDINATOR_NOT_AVAILABLE", f"group {group.group_id!r} is being deleted")
     if generation < 0 and group.state is GroupState.EMPTY:
         return
     if generation < 0 and not member_id and instance_id is None:
-        raise refusal(
+        raise api_error(
             "UNKNOWN_MEMBER_ID",
             f"group {group.group_id!r} has members, and who commits is none of them",
         )
     group.check_member(member_id, instance_id)
     if generation != group.generation:
-        raise refusal(
+        raise api_error(
             "ILLEGAL_GENERATION",
             f"group {group.group_id!r} is at generation {group.generation}, not {generation}",
         )
     if group.state is GroupState.COMPLETING_REBALANCE:
-        raise refusal("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} waits for its assignment")
+        raise api_error(
+            "REBALANCE_IN_PROGRESS", f"group {group.group_id!r} waits for its assignment"
+        )
 
 
 def keeps_session(group: Committing) -> bool:
@@ -95,9 +97,9 @@ def check_deletion(group: Deleting | None) -> None:
     GROUP_ID_NOT_FOUND, and NON_EMPTY_GROUP where members do not say what they subscribe to.
     """
     if group is None or group.state == GroupState.DEAD:
-        raise refusal("GROUP_ID_NOT_FOUND", "there is no such group")
+        raise api_error("GROUP_ID_NOT_FOUND", "there is no such group")
     if group.state != GroupState.EMPTY and group.protocol_type != "consumer":
-        raise refusal(
+        raise api_error(
             "NON_EMPTY_GROUP",
             f"group {group.group_id!r} has members, and they are no consumers",
         )

@@ -17,10 +17,10 @@ from typing import Final, NamedTuple
 from ...records import Record, RecordBatch
 from ...stored.coordinator import CoordinatorRecord
 from ...wire.errors import BrokerResponseError, KprotoError
-from ..api_error import refusal
+from ..api_error import api_error
 from ..coordinators import partition_of
 from ..leader_and_isr import NO_LEADER
-from ..log_escaping import one_line
+from ..log_escaping import log_safe
 from ..storage.partition import Partition
 from ..topics import Topic, Topics
 from .classic_group_state import GroupState
@@ -109,13 +109,13 @@ class OffsetsTopic:
     def coordinator(self, group_id: str) -> int:
         """The node that coordinates a group; NO_LEADER for none."""
         partition = self.partition(group_id)
-        return NO_LEADER if partition is None else partition.led.leader
+        return NO_LEADER if partition is None else partition.leader_and_isr.leader
 
     def check(self, node_id: int, group_id: str) -> Partition:
         """The partition of a group that this node coordinates. Raises NOT_COORDINATOR."""
         partition = self.partition(group_id)
-        if partition is None or partition.led.leader != node_id:
-            raise refusal("NOT_COORDINATOR", f"broker {node_id} does not coordinate that group")
+        if partition is None or partition.leader_and_isr.leader != node_id:
+            raise api_error("NOT_COORDINATOR", f"broker {node_id} does not coordinate that group")
         return partition
 
     # Groups
@@ -152,7 +152,7 @@ class OffsetsTopic:
         """Every group that a node coordinates, as it is now."""
         topic = self.topic
         for partition in () if topic is None else topic.partitions:
-            if partition.led.leader == node_id:
+            if partition.leader_and_isr.leader == node_id:
                 self._load(partition, now)
         return [
             group
@@ -173,21 +173,21 @@ class OffsetsTopic:
         topic = self.topic
         partition = self.partition(group_id)
         if topic is None or partition is None:
-            raise refusal("NOT_COORDINATOR", f"there is no {OFFSETS_TOPIC}")
+            raise api_error("NOT_COORDINATOR", f"there is no {OFFSETS_TOPIC}")
         if not records:
             return
         batch = RecordBatch(batch_of(records, now.date_ms))
         try:
             topic.check_in_sync(partition.index)
             if batch.size_in_bytes > topic.config.max_message_bytes:
-                raise refusal(
+                raise api_error(
                     "MESSAGE_TOO_LARGE",
                     f"the batch has {batch.size_in_bytes} bytes, and {OFFSETS_TOPIC} takes "
                     f"{topic.config.max_message_bytes}",
                 )
             partition.log.append(batch, now.date_ms)
         except BrokerResponseError as error:
-            raise refusal(_ERRORS_OF_WRITING.get(error.name, error.name), error.detail) from None
+            raise api_error(_ERRORS_OF_WRITING.get(error.name, error.name), error.detail) from None
 
     def forget_topic(self, deleted: Topic, now: Moment) -> None:
         """The offsets of a topic that was deleted go with it.
@@ -196,7 +196,7 @@ class OffsetsTopic:
         """
         topic = self.topic
         for partition in () if topic is None else topic.partitions:
-            if partition.led.leader != NO_LEADER:
+            if partition.leader_and_isr.leader != NO_LEADER:
                 self._load(partition, now)
         for group in self._groups.all(now):
             if self.coordinator(group.group_id) != NO_LEADER:
@@ -231,7 +231,7 @@ class OffsetsTopic:
         except BrokerResponseError as error:
             if places and error.name == _TOO_LARGE and self._remove(group, places, now):
                 return self._let_go(group, (), now)
-            said = one_line(group.group_id)
+            said = log_safe(group.group_id)
             logger.warning("group %s stays, though over: %s", said, error)
             return False
         return True
@@ -246,7 +246,7 @@ class OffsetsTopic:
                 half = len(places) // 2
                 first, second = places[:half], places[half:]
                 return self._remove(group, first, now) and self._remove(group, second, now)
-            said = one_line(group.group_id)
+            said = log_safe(group.group_id)
             logger.warning("offsets of group %s stay, though over: %s", said, error)
             return False
         for place in places:

@@ -36,7 +36,7 @@ from ...messages.offset_commit_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
-from ..authorization import asked_topic, check
+from ..authorization import authorized_topic, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import find_group, find_or_create_group, moment
@@ -76,7 +76,7 @@ def offset_commit(
     wanted: list[_Wanted] = []
     for topic in request.topics:
         try:
-            found = asked_topic(
+            found = authorized_topic(
                 context,
                 Operation.READ,
                 topic.name,

@@ -27,7 +27,7 @@ from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.limits import MAX_STRING_BYTES
 from ...wire.uuid import Uuid
-from ..api_error import refusal
+from ..api_error import api_error
 from ..context import Context
 from ..coordinating import (
     answered,
@@ -92,7 +92,7 @@ def _check_session_timeout(context: Context, request: JoinGroupRequest) -> None:
     least = context.settings.group_min_session_timeout_ms
     most = context.settings.group_max_session_timeout_ms
     if not least <= request.session_timeout_ms <= most:
-        raise refusal(
+        raise api_error(
             "INVALID_SESSION_TIMEOUT",
             f"a session of {request.session_timeout_ms} ms; the broker takes {least} to {most} ms",
         )

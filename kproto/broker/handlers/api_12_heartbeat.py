@@ -13,7 +13,7 @@ from __future__ import annotations
 from ...messages.heartbeat_request import HeartbeatRequest
 from ...messages.heartbeat_response import HeartbeatResponse
 from ...wire.errors import BrokerResponseError
-from ..api_error import refusal
+from ..api_error import api_error
 from ..context import Context
 from ..coordinating import check_member_request, find_group, moment
 from ..groups import ConsumerGroup
@@ -36,7 +36,7 @@ def _heartbeat(context: Context, request: HeartbeatRequest) -> None:
     now = moment(context)
     group = find_group(context, request.group_id)
     if group is None:
-        raise refusal("UNKNOWN_MEMBER_ID", f"there is no group {request.group_id!r}")
+        raise api_error("UNKNOWN_MEMBER_ID", f"there is no group {request.group_id!r}")
     if isinstance(group, ConsumerGroup):
         instance_id = request.group_instance_id
         classic_protocol.heartbeat(

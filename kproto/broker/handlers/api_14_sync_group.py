@@ -17,7 +17,7 @@ from ...messages.sync_group_request import SyncGroupRequest
 from ...messages.sync_group_response import SyncGroupResponse
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
-from ..api_error import refusal
+from ..api_error import api_error
 from ..context import Context
 from ..coordinating import answered, check_member_request, find_group, moment
 from ..decisions import Decision
@@ -55,7 +55,7 @@ def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Dec
 
 def _check_protocol(request: SyncGroupRequest) -> None:
     if request.protocol_type is None or request.protocol_name is None:
-        raise refusal("INCONSISTENT_GROUP_PROTOCOL", "SyncGroup names no protocol type and name")
+        raise api_error("INCONSISTENT_GROUP_PROTOCOL", "SyncGroup names no protocol type and name")
 
 
 def _response(answer: SyncAnswer) -> SyncGroupResponse:

@@ -27,7 +27,7 @@ from ...messages.describe_groups_response import (
     DescribeGroupsResponse,
 )
 from ...wire.errors import BrokerResponseError
-from ..api_error import refusal
+from ..api_error import api_error
 from ..authorization import allows, authorized_operations, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
@@ -70,7 +70,7 @@ def _described(context: Context, group_id: str, version: int) -> DescribedGroup:
     missing = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
     if version >= _FIRST_VERSION_OF_NOT_FOUND:
         what = "not found" if group is None else "not a classic group"
-        absent = refusal("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
+        absent = api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
         missing.error_code, missing.error_message = absent.code, absent.detail
     return missing
 

@@ -40,7 +40,7 @@ def unsupported_api_versions(context: Context) -> ApiVersionsResponse:
     )
 
 
-@handles(ApiVersionsRequest, versions=range(6), otherwise=unsupported_api_versions)
+@handles(ApiVersionsRequest, versions=range(6), fallback=unsupported_api_versions)
 def api_versions(
     context: Context, request: ApiVersionsRequest, version: int
 ) -> ApiVersionsResponse:

@@ -28,9 +28,9 @@ from ...messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 from ...wire.errors import BrokerResponseError
-from ..api_error import refusal
+from ..api_error import api_error
 from ..authorization import allows
-from ..authorizer import CLUSTER_NAME, DENIED, Operation, ResourceType
+from ..authorizer import AUTHORIZATION_ERRORS, CLUSTER_NAME, Operation, ResourceType
 from ..config_entries import Entry, Source, broker_entries, group_entries, topic_entries
 from ..context import Context
 from ..registry import handles
@@ -63,14 +63,17 @@ def describe_configs(
     """Describe each resource, or say why not; those without the right come last, as in Kafka."""
     unknown = [it for it in request.resources if it.resource_type not in _RIGHT_TO]
     if unknown:
-        why = refusal("INVALID_REQUEST", f"resource type {unknown[0].resource_type} is not known")
+        why = api_error("INVALID_REQUEST", f"resource type {unknown[0].resource_type} is not known")
         return DescribeConfigsResponse(results=[_failed(it, why) for it in request.resources])
     described, denied = [], []
     for resource in request.resources:
         kind = _RIGHT_TO[resource.resource_type]
         name = CLUSTER_NAME if kind is ResourceType.CLUSTER else resource.resource_name
         if not allows(context, Operation.DESCRIBE_CONFIGS, kind, name):
-            why = refusal(DENIED[kind], f"{context.principal} may not DESCRIBE_CONFIGS {kind.name}")
+            why = api_error(
+                AUTHORIZATION_ERRORS[kind],
+                f"{context.principal} may not DESCRIBE_CONFIGS {kind.name}",
+            )
             denied.append(_failed(resource, why))
             continue
         try:
@@ -96,20 +99,20 @@ def _broker(context: Context, name: str) -> list[Entry]:
 
 def _loggers(context: Context, name: str) -> list[Entry]:
     if not name:
-        raise refusal("INVALID_REQUEST", "the id of the broker is empty")
+        raise api_error("INVALID_REQUEST", "the id of the broker is empty")
     _check_broker(context, name)
     return []
 
 
 def _group(context: Context, name: str) -> list[Entry]:
     if not name:
-        raise refusal("INVALID_REQUEST", "Group name must not be empty")
+        raise api_error("INVALID_REQUEST", "Group name must not be empty")
     return group_entries(context.cluster.group_configs.given(name), context.settings)
 
 
 def _nothing(context: Context, name: str) -> list[Entry]:
     if not name:
-        raise refusal("INVALID_REQUEST", "the name is empty")
+        raise api_error("INVALID_REQUEST", "the name is empty")
     return []
 
 
@@ -127,7 +130,7 @@ _DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[Entry]]]] = MappingP
 def _check_broker(context: Context, name: str) -> None:
     """Raises INVALID_REQUEST for another broker than this one."""
     if name != str(context.endpoint.node_id):
-        raise refusal(
+        raise api_error(
             "INVALID_REQUEST",
             f"this is broker {context.endpoint.node_id}; {name!r} is another one, or no id",
         )

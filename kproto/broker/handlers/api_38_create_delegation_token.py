@@ -16,7 +16,7 @@ from __future__ import annotations
 from ...messages.create_delegation_token_request import CreateDelegationTokenRequest
 from ...messages.create_delegation_token_response import CreateDelegationTokenResponse
 from ...wire.errors import BrokerResponseError
-from ..api_error import refusal
+from ..api_error import api_error
 from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
@@ -59,7 +59,7 @@ def _create(context: Context, request: CreateDelegationTokenRequest, owner: Prin
     renewers = [Principal(each.principal_type, each.principal_name) for each in request.renewers]
     for principal in (owner, *renewers):
         if principal.kind != USER:
-            raise refusal("INVALID_PRINCIPAL_TYPE", f"{principal} is no {USER}")
+            raise api_error("INVALID_PRINCIPAL_TYPE", f"{principal} is no {USER}")
     return context.cluster.tokens.create(
         owner, context.principal, renewers, request.max_lifetime_ms, context.clock.now_ms()
     )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from ...messages.delete_groups_request import DeleteGroupsRequest
 from ...messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from ...wire.errors import BrokerResponseError
-from ..api_error import refusal
+from ..api_error import api_error
 from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
@@ -50,6 +50,6 @@ def _delete(context: Context, group_id: str) -> None:
     now = moment(context)
     group = find_group(context, group_id)
     if group is None:
-        raise refusal("GROUP_ID_NOT_FOUND", f"there is no group {group_id!r}")
+        raise api_error("GROUP_ID_NOT_FOUND", f"there is no group {group_id!r}")
     group.check_deletable(now)
     context.cluster.offsets_topic.delete(group, now)

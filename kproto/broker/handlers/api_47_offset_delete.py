@@ -21,7 +21,7 @@ from ...messages.offset_delete_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
-from ..api_error import refusal
+from ..api_error import api_error
 from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
@@ -47,7 +47,7 @@ def offset_delete(
     try:
         check(context, Operation.DELETE, ResourceType.GROUP, group_id)
         if not group_id:
-            raise refusal("INVALID_GROUP_ID", "the group id is empty")
+            raise api_error("INVALID_GROUP_ID", "the group id is empty")
         group = find_group(context, group_id)
         check_deletion(group)
         assert group is not None

@@ -24,7 +24,7 @@ from ...messages.consumer_group_heartbeat_response import (
 )
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import Uuid
-from ..api_error import refusal
+from ..api_error import api_error
 from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
@@ -84,7 +84,7 @@ def _group(context: Context, group_id: str) -> ConsumerGroup:
     group = find_group(context, group_id)
     if not isinstance(group, ConsumerGroup):
         what = "not found" if group is None else "not a consumer group"
-        raise refusal("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
+        raise api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
     return group
 
 

@@ -26,7 +26,7 @@ from ...messages.consumer_group_describe_response import (
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import Uuid
-from ..api_error import refusal
+from ..api_error import api_error
 from ..authorization import allows, authorized_operations, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
@@ -66,11 +66,11 @@ def _described(context: Context, group_id: str) -> DescribedGroup:
         check_consumer_protocol(context)
         check(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
         if not group_id:
-            raise refusal("INVALID_GROUP_ID", "the group id is empty")
+            raise api_error("INVALID_GROUP_ID", "the group id is empty")
         group = find_group(context, group_id)
         if not isinstance(group, ConsumerGroup):
             what = "not found" if group is None else "not a consumer group"
-            raise refusal("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
+            raise api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
     except BrokerResponseError as error:
         message = error.detail if error.name == "GROUP_ID_NOT_FOUND" else None
         return DescribedGroup(group_id=group_id, error_code=error.code, error_message=message)

@@ -7,7 +7,7 @@ from typing import Final
 from .entities import Limit, QuotaTable
 from .rates import TokenBucket, WindowedRate
 
-__all__ = ["Metering", "MutationQuota"]
+__all__ = ["ClientQuotaManager", "ControllerMutationQuota"]
 
 _PRODUCED: Final = "producer_byte_rate"
 _CONSUMED: Final = "consumer_byte_rate"
@@ -21,7 +21,7 @@ _MOST_METERS: Final = 10_000
 _Key = tuple[str, str, str]
 
 
-class Metering:
+class ClientQuotaManager:
     """The meters of a node: `samples` windows of `window_ms`; times as `measures` has them.
 
     Each answer is how many ms the client shall send nothing, at most `most_ms`.
@@ -35,46 +35,48 @@ class Metering:
         self._rates: dict[_Key, WindowedRate] = {}
         self._buckets: dict[_Key, TokenBucket] = {}
 
-    def produced(self, user: str, client_id: str, size: int, now_ms: int) -> int:
+    def record_produce(self, user: str, client_id: str, size: int, now_ms: int) -> int:
         """Count the bytes of a Produce request."""
         return self._record(_PRODUCED, user, client_id, size, now_ms, self._most_ms)
 
-    def consumed(self, user: str, client_id: str, size: int, now_ms: int) -> int:
+    def record_fetch(self, user: str, client_id: str, size: int, now_ms: int) -> int:
         """Count the bytes of the response to a Fetch."""
         return self._record(_CONSUMED, user, client_id, size, now_ms, self._most_ms)
 
-    def not_consumed(self, user: str, client_id: str, size: int, now_ms: int) -> None:
+    def unrecord_fetch(self, user: str, client_id: str, size: int, now_ms: int) -> None:
         """Take back what `consumed` has counted, for a response that is not sent."""
         limit = self.table.limit(_CONSUMED, user, client_id)
         if limit is not None:
             self._rate(_CONSUMED, limit, now_ms).record(-size, now_ms)
 
-    def most_to_consume(self, user: str, client_id: str) -> int | None:
+    def max_fetch_bytes(self, user: str, client_id: str) -> int | None:
         """The bytes that one response may have without being over the quota by itself."""
         limit = self.table.limit(_CONSUMED, user, client_id)
         if limit is None:
             return None
         return int(limit.value * (self._samples - 1) * self._window_ms / 1000)
 
-    def worked(self, user: str, client_id: str, seconds: float, now_ms: int) -> int:
+    def record_request_time(self, user: str, client_id: str, seconds: float, now_ms: int) -> int:
         """Count the time that a request took; no wait is longer than a window (KIP-124)."""
         most_ms = min(self._most_ms, self._window_ms)
         return self._record(_REQUESTS, user, client_id, seconds * 100, now_ms, most_ms)
 
-    def mutations(self, user: str, client_id: str, now_ms: int, *, strict: bool) -> MutationQuota:
+    def mutation_quota(
+        self, user: str, client_id: str, now_ms: int, *, strict: bool
+    ) -> ControllerMutationQuota:
         """The quota on partitions made and deleted, for one request (KIP-599)."""
         limit = self.table.limit(_MUTATIONS, user, client_id)
         if limit is None:
-            return MutationQuota(None, 0.0, now_ms, self._most_ms, strict=strict)
+            return ControllerMutationQuota(None, 0.0, now_ms, self._most_ms, strict=strict)
         key = (_MUTATIONS, limit.user, limit.client_id)
         bucket = self._buckets.get(key)
         if bucket is None:
             if len(self._buckets) >= _MOST_METERS:
                 self._buckets = {
-                    known: one for known, one in self._buckets.items() if not one.is_fresh(now_ms)
+                    known: one for known, one in self._buckets.items() if not one.is_idle(now_ms)
                 }
             bucket = self._buckets[key] = TokenBucket(self._samples, self._window_ms)
-        return MutationQuota(bucket, limit.value, now_ms, self._most_ms, strict=strict)
+        return ControllerMutationQuota(bucket, limit.value, now_ms, self._most_ms, strict=strict)
 
     def _record(
         self, key: str, user: str, client_id: str, value: float, now_ms: int, most_ms: int
@@ -92,13 +94,13 @@ class Metering:
         if rate is None:
             if len(self._rates) >= _MOST_METERS:
                 self._rates = {
-                    known: one for known, one in self._rates.items() if not one.is_fresh(now_ms)
+                    known: one for known, one in self._rates.items() if not one.is_idle(now_ms)
                 }
             rate = self._rates[named] = WindowedRate(self._samples, self._window_ms)
         return rate
 
 
-class MutationQuota:
+class ControllerMutationQuota:
     """What one request may still make or delete.
 
     `strict` refuses what comes once there are no tokens left; else it is done, and waited for.

@@ -51,7 +51,7 @@ class WindowedRate:
         # A rate over one sample that just began would be endless.
         return max(elapsed + max(missing, 0) * self._window_ms, self._window_ms)
 
-    def is_fresh(self, now_ms: int) -> bool:
+    def is_idle(self, now_ms: int) -> bool:
         """Whether nothing is remembered any more."""
         self._forget(now_ms)
         return not self._samples
@@ -102,6 +102,6 @@ class TokenBucket:
         """How long it takes until there are no fewer than 0."""
         return max(0, round(-self.tokens(limit, now_ms) / limit * 1000))
 
-    def is_fresh(self, now_ms: int) -> bool:
+    def is_idle(self, now_ms: int) -> bool:
         """Whether it is full, by the limit that it had last."""
         return self.tokens(self._limit, now_ms) >= self._burst_s * self._limit

@@ -1,8 +1,9 @@
 """SASL of one connection, as decisions without I/O (KIP-43, KIP-152, KIP-255, KIP-368).
 
     FIRST ──ApiVersions──▶ HANDSHAKE ──SaslHandshake v1──▶ TOKENS ──SaslAuthenticate──▶ OPEN
-      └──────SaslHandshake v0─────────────────────────────▶ BARE_TOKENS ──a frame────────┘
-    OPEN ──SaslHandshake, if the session has an end──▶ TOKENS, BARE_TOKENS or OTHER_MECHANISM
+      └──────SaslHandshake v0────────────────▶ TOKENS_WITHOUT_HEADER ──a frame──────────┘
+    OPEN ──SaslHandshake, if the session has an end──▶ TOKENS, TOKENS_WITHOUT_HEADER
+                                                       or OTHER_MECHANISM
 
 `ADMITTED` says which requests each phase takes; any other closes the connection, as Kafka does.
 Where a token is due, the two others of KIP-43 are refused with an answer. A refusal is answered,
@@ -34,12 +35,12 @@ from ...protocol.sasl import (
 )
 from ...protocol.sasl.scram import ScramServer
 from ...wire.errors import AuthenticationError
-from ..log_escaping import is_whole
+from ..log_escaping import is_encodable
 from ..principals import USER, Principal
 from .tokens import DelegationTokens
 from .users import Users
 
-__all__ = ["MECHANISMS", "Answer", "Authentication", "Directory", "Identity", "Phase"]
+__all__ = ["MECHANISMS", "Answer", "CredentialStore", "Identity", "SaslSession", "SaslState"]
 
 logger = logging.getLogger("kproto.broker")
 
@@ -54,13 +55,13 @@ _HANDSHAKE: Final = SaslHandshakeRequest.API_KEY
 _AUTHENTICATE: Final = SaslAuthenticateRequest.API_KEY
 
 
-class Phase(Enum):
+class SaslState(Enum):
     """Where a connection stands."""
 
     FIRST = auto()
     HANDSHAKE = auto()
     TOKENS = auto()
-    BARE_TOKENS = auto()
+    TOKENS_WITHOUT_HEADER = auto()
     #: Another mechanism was named than before: what comes next ends the connection.
     OTHER_MECHANISM = auto()
     OPEN = auto()
@@ -68,19 +69,19 @@ class Phase(Enum):
 
 
 #: The api keys that each phase takes; None for all. Bare tokens have none.
-ADMITTED: Final[Mapping[Phase, frozenset[int] | None]] = {
-    Phase.FIRST: frozenset({_API_VERSIONS, _HANDSHAKE}),
-    Phase.HANDSHAKE: frozenset({_HANDSHAKE}),
-    Phase.TOKENS: frozenset({_AUTHENTICATE, _HANDSHAKE, _API_VERSIONS}),
-    Phase.BARE_TOKENS: frozenset(),
-    Phase.OTHER_MECHANISM: frozenset(),
-    Phase.OPEN: None,
-    Phase.ENDED: frozenset(),
+ADMITTED: Final[Mapping[SaslState, frozenset[int] | None]] = {
+    SaslState.FIRST: frozenset({_API_VERSIONS, _HANDSHAKE}),
+    SaslState.HANDSHAKE: frozenset({_HANDSHAKE}),
+    SaslState.TOKENS: frozenset({_AUTHENTICATE, _HANDSHAKE, _API_VERSIONS}),
+    SaslState.TOKENS_WITHOUT_HEADER: frozenset(),
+    SaslState.OTHER_MECHANISM: frozenset(),
+    SaslState.OPEN: None,
+    SaslState.ENDED: frozenset(),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Directory:
+class CredentialStore:
     """What is known of who may come in; `validate_is_slow` for a validator that may wait."""
 
     users: Users
@@ -100,31 +101,31 @@ class Identity(NamedTuple):
 class Answer(NamedTuple):
     """What a token of the client leads to.
 
-    `refusal` is told to the client and `fault` to the log, both None unless it is refused;
+    `api_error` is told to the client and `fault` to the log, both None unless it is refused;
     `lifetime_ms` is that of the session once it is open, 0 for one without an end.
     """
 
     token: bytes
     lifetime_ms: int = 0
-    refusal: str | None = None
+    api_error: str | None = None
     fault: str | None = None
 
 
 class _Mechanism(NamedTuple):
     """How an exchange is made, from what is known and the time in ms; whether it takes long."""
 
-    exchange: Callable[[Directory, int], ServerExchange]
-    is_slow: Callable[[Directory], bool]
+    exchange: Callable[[CredentialStore, int], ServerExchange]
+    is_slow: Callable[[CredentialStore], bool]
 
 
-def _plain(known: Directory, now_ms: int) -> ServerExchange:
+def _plain(known: CredentialStore, now_ms: int) -> ServerExchange:
     return PlainServer(known.users.for_plain, prepare_strings=False)
 
 
 def _scram(
     server: type[ScramSha256Server | ScramSha512Server],
     number: int,
-    known: Directory,
+    known: CredentialStore,
     now_ms: int,
 ) -> ServerExchange:
     return server(
@@ -134,11 +135,11 @@ def _scram(
     )
 
 
-def _has_tokens(known: Directory) -> bool:
+def _has_tokens(known: CredentialStore) -> bool:
     return known.tokens.are_there
 
 
-def _bearer(known: Directory, now_ms: int) -> ServerExchange:
+def _bearer(known: CredentialStore, now_ms: int) -> ServerExchange:
     return OAuthBearerServer(partial(_validated, known.validate))
 
 
@@ -167,7 +168,7 @@ def _fault_of(identity: object) -> str | None:
     principal: object = identity.principal
     if not isinstance(principal, str) or not principal:
         return "returned a BearerIdentity whose principal is no text, or empty"
-    if not is_whole(principal):
+    if not is_encodable(principal):
         return "returned a principal with half a character, which UTF-8 cannot carry"
     expires: object = identity.expires_at_ms
     if expires is not None and (isinstance(expires, bool) or not isinstance(expires, int)):
@@ -185,15 +186,15 @@ MECHANISMS: Final[Mapping[str, _Mechanism]] = {
 }
 
 
-class Authentication:
+class SaslSession:
     """One connection's; `lifetime_ms` bounds its sessions (connections.max.reauth.ms), 0 does not.
 
     `now` is in seconds by a clock that is never set back, `now_ms` since the epoch.
     """
 
-    def __init__(self, known: Directory, mechanisms: Sequence[str], lifetime_ms: int) -> None:
+    def __init__(self, known: CredentialStore, mechanisms: Sequence[str], lifetime_ms: int) -> None:
         self.mechanisms = tuple(mechanisms)
-        self.phase = Phase.FIRST
+        self.phase = SaslState.FIRST
         self.identity: Identity | None = None
         self._known = known
         self._lifetime_ms = lifetime_ms
@@ -208,17 +209,17 @@ class Authentication:
         A SaslHandshake begins anew where the session has an end (KIP-368), but not more than
         once in a second; else it is for the handler, which refuses it.
         """
-        if self.phase is Phase.OPEN and self._ends_at is not None:
+        if self.phase is SaslState.OPEN and self._ends_at is not None:
             if api_key == _HANDSHAKE and self._may_begin_again(now):
                 self._began_again = now
-                self.phase = Phase.HANDSHAKE
+                self.phase = SaslState.HANDSHAKE
             elif now > self._ends_at:
-                self.phase = Phase.ENDED
+                self.phase = SaslState.ENDED
                 return "its session has ended, and it did not authenticate again"
         admitted = ADMITTED[self.phase]
         if admitted is None or api_key in admitted:
             return None
-        if self.phase is Phase.OTHER_MECHANISM:
+        if self.phase is SaslState.OTHER_MECHANISM:
             return f"it must authenticate again by the mechanism that it had, {self._mechanism}"
         if self.identity is not None:
             return "it sent a request while it authenticated again"
@@ -230,25 +231,25 @@ class Authentication:
 
     def versions_were_told(self) -> None:
         """ApiVersions was answered: it is not asked again before the handshake."""
-        if self.phase is Phase.FIRST:
-            self.phase = Phase.HANDSHAKE
+        if self.phase is SaslState.FIRST:
+            self.phase = SaslState.HANDSHAKE
 
     def choose(self, mechanism: str, version: int, now_ms: int) -> bool:
         """Take the mechanism of a SaslHandshake; False ends the connection once that is told."""
         if mechanism not in self.mechanisms:
-            self.phase = Phase.ENDED
+            self.phase = SaslState.ENDED
             return False
         if self.identity is not None and mechanism != self._mechanism:
-            self.phase = Phase.OTHER_MECHANISM
+            self.phase = SaslState.OTHER_MECHANISM
             return True
         self._mechanism = mechanism
         self._exchange = MECHANISMS[mechanism].exchange(self._known, now_ms)
-        self.phase = Phase.BARE_TOKENS if version == 0 else Phase.TOKENS
+        self.phase = SaslState.TOKENS_WITHOUT_HEADER if version == 0 else SaslState.TOKENS
         return True
 
     def refuse_instead_of_token(self) -> None:
         """Something else came where a token is due: it ends the connection once that is told."""
-        self.phase = Phase.ENDED
+        self.phase = SaslState.ENDED
 
     @property
     def is_slow(self) -> bool:
@@ -278,7 +279,7 @@ class Authentication:
             )
             return self._refuse(told, told)
         self.identity = identity
-        self.phase = Phase.OPEN
+        self.phase = SaslState.OPEN
         self._exchange = None
         return Answer(answer, self._begin_session(identity, now(), now_ms()))
 
@@ -316,9 +317,9 @@ class Authentication:
         )
 
     def _refuse(self, told: str, fault: str) -> Answer:
-        self.phase = Phase.ENDED
+        self.phase = SaslState.ENDED
         self._exchange = None
-        return Answer(b"", refusal=told, fault=fault)
+        return Answer(b"", api_error=told, fault=fault)
 
 
 def _told_of_plain(token: bytes) -> str:

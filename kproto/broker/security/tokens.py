@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ...protocol.sasl import SaltedCredential
 from ...wire.errors import BrokerResponseError
-from ..api_error import refusal
+from ..api_error import api_error
 from ..principals import ANONYMOUS, Principal
 from .users import SCRAM_MECHANISMS
 
@@ -155,7 +155,7 @@ class DelegationTokens:
 
     def _key(self) -> bytes:
         if self._secret_key is None:
-            raise refusal("DELEGATION_TOKEN_AUTH_DISABLED", "the broker has no secret key")
+            raise api_error("DELEGATION_TOKEN_AUTH_DISABLED", "the broker has no secret key")
         return self._secret_key
 
     def _changeable(self, mac: bytes, principal: Principal, now_ms: int) -> Token:
@@ -166,7 +166,7 @@ class DelegationTokens:
             if hmac.compare_digest(token.hmac, mac):
                 break
         else:
-            raise refusal("DELEGATION_TOKEN_NOT_FOUND", "there is no such token")
+            raise api_error("DELEGATION_TOKEN_NOT_FOUND", "there is no such token")
         fault = _fault(token, principal, now_ms)
         if fault is not None:
             raise fault
@@ -199,7 +199,7 @@ def check_may_ask(security_protocol: str, principal: Principal, *, by_token: boo
         or security_protocol == "PLAINTEXT"
         or (security_protocol == "SSL" and principal == ANONYMOUS)
     ):
-        raise refusal(
+        raise api_error(
             "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED",
             f"{principal} came by {'a token' if by_token else security_protocol}",
         )
@@ -207,7 +207,7 @@ def check_may_ask(security_protocol: str, principal: Principal, *, by_token: boo
 
 def _fault(token: Token, principal: Principal, now_ms: int) -> BrokerResponseError | None:
     if token.expires_ms < now_ms:
-        return refusal("DELEGATION_TOKEN_EXPIRED", "the token has ended")
+        return api_error("DELEGATION_TOKEN_EXPIRED", "the token has ended")
     if not token.is_of(principal):
-        return refusal("DELEGATION_TOKEN_OWNER_MISMATCH", f"the token is not {principal}'s")
+        return api_error("DELEGATION_TOKEN_OWNER_MISMATCH", f"the token is not {principal}'s")
     return None

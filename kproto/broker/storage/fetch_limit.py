@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..api_error import refusal
+from ..api_error import api_error
 from .leader_epoch_cache import EpochEnd
 from .log import LogSlice, PartitionLog
 
-__all__ = ["FetchLimit", "diverging"]
+__all__ = ["FetchLimit", "diverging_epoch"]
 
 
 class FetchLimit:
@@ -28,7 +28,7 @@ class FetchLimit:
         return found
 
 
-def diverging(log: PartitionLog, offset: int, last_epoch: int) -> EpochEnd | None:
+def diverging_epoch(log: PartitionLog, offset: int, last_epoch: int) -> EpochEnd | None:
     """Where the reader's log and this one part, if not behind `offset`.
 
     The reader goes on at `offset`, and the record before it was of leader epoch `last_epoch`; if
@@ -37,9 +37,9 @@ def diverging(log: PartitionLog, offset: int, last_epoch: int) -> EpochEnd | Non
     """
     end = log.epochs.end_of(last_epoch, log.end_offset)
     if end is None:
-        raise refusal("OFFSET_OUT_OF_RANGE", f"leader epoch {last_epoch} is not known here")
+        raise api_error("OFFSET_OUT_OF_RANGE", f"leader epoch {last_epoch} is not known here")
     if offset < log.start_offset:
-        raise refusal(
+        raise api_error(
             "OFFSET_OUT_OF_RANGE", f"offset {offset} is before the first, {log.start_offset}"
         )
     if end.epoch < last_epoch or end.end_offset < offset:

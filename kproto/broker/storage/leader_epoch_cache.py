@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
-__all__ = ["FIRST_EPOCH", "UNKNOWN_EPOCH", "EpochEnd", "EpochHistory"]
+__all__ = ["FIRST_EPOCH", "UNKNOWN_EPOCH", "EpochEnd", "LeaderEpochCache"]
 
 #: The leader epoch of a new partition.
 FIRST_EPOCH: Final = 0
@@ -20,7 +20,7 @@ class EpochEnd(NamedTuple):
     end_offset: int
 
 
-class EpochHistory:
+class LeaderEpochCache:
     """Where each leader epoch of a partition begins; `current` is that of the leader now.
 
     As in Kafka's leader-epoch-checkpoint, an epoch in which nothing was written gives way to the

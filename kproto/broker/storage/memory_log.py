@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Final
 
 from ...records import CREATE_TIME, NO_TIMESTAMP, RecordBatch, restamp
-from ..api_error import refusal
+from ..api_error import api_error
 from .log import LogSlice, PartitionLog, StoredBatch, TimestampedOffset
-from .storage_limit import Room
+from .storage_limit import StorageLimit
 
 __all__ = ["BATCH_OVERHEAD_BYTES", "MemoryLog"]
 
@@ -29,12 +29,12 @@ _DELETED_SHARE: Final = 16
 class MemoryLog(PartitionLog):
     """The batches as they were sent, re-stamped with their offsets; `room` is that of all logs."""
 
-    def __init__(self, room: Room | None = None) -> None:
+    def __init__(self, room: StorageLimit | None = None) -> None:
         super().__init__()
         self.start_offset = 0
         self.end_offset = 0
         self.last_append_time = NO_TIMESTAMP
-        self._room = Room(sys.maxsize) if room is None else room
+        self._room = StorageLimit(sys.maxsize) if room is None else room
         self._batches: list[RecordBatch] = []
         # Of each batch: its last offset, where it ends in bytes since the beginning of the log,
         # the largest timestamp up to it, and when it was appended. The first three only grow, so
@@ -123,13 +123,13 @@ class MemoryLog(PartitionLog):
 
     def delete_before(self, offset: int) -> None:
         if offset > self.end_offset:
-            raise refusal(
+            raise api_error(
                 "OFFSET_OUT_OF_RANGE", f"offset {offset} is beyond the end, {self.end_offset}"
             )
         self.start_offset = max(self.start_offset, offset)
         first = bisect_left(self._last_offsets, self.start_offset)
         deleted = self._end_of(first) - self._end_of(self._first)
-        self._room.give_back(deleted + (first - self._first) * BATCH_OVERHEAD_BYTES)
+        self._room.release(deleted + (first - self._first) * BATCH_OVERHEAD_BYTES)
         self._first = first
         if (self._end_of(first) - self._begin) * _DELETED_SHARE >= self.size_in_bytes:
             self._forget_deleted()
@@ -140,7 +140,7 @@ class MemoryLog(PartitionLog):
         if kept == len(self._batches):
             return
         lost = self._end_of(len(self._batches)) - self._end_of(kept)
-        self._room.give_back(lost + (len(self._batches) - kept) * BATCH_OVERHEAD_BYTES)
+        self._room.release(lost + (len(self._batches) - kept) * BATCH_OVERHEAD_BYTES)
         # The oldest batch may begin before what one may still read.
         self.end_offset = max(self.start_offset, self._batches[kept].base_offset)
         for of_each_batch in self._of_each_batch:
@@ -148,7 +148,7 @@ class MemoryLog(PartitionLog):
 
     def _check_within(self, offset: int) -> None:
         if not self.start_offset <= offset <= self.end_offset:
-            raise refusal(
+            raise api_error(
                 "OFFSET_OUT_OF_RANGE",
                 f"offset {offset} is not within {self.start_offset} to {self.end_offset}",
             )

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from ...records import NO_TIMESTAMP
 from ...wire.errors import CorruptBatchError, MissingCodecError
-from ..api_error import refusal
+from ..api_error import api_error
 from .log import PartitionLog, TimestampedOffset
 
 __all__ = [
@@ -18,8 +18,8 @@ __all__ = [
     "LATEST_TIERED",
     "NOT_FOUND",
     "FoundOffset",
-    "find_offset",
-    "old_style_offsets",
+    "fetch_offset_by_timestamp",
+    "legacy_offsets_before",
 ]
 
 LATEST: Final = -1
@@ -43,7 +43,7 @@ class FoundOffset(NamedTuple):
 NOT_FOUND: Final = FoundOffset(_NONE, NO_TIMESTAMP, _NONE)
 
 
-def find_offset(log: PartitionLog, timestamp: int) -> FoundOffset:
+def fetch_offset_by_timestamp(log: PartitionLog, timestamp: int) -> FoundOffset:
     """The place that a negative `timestamp` stands for, or the first record at that time (ms).
 
     Nothing is tiered: all is local, and nothing waits for its upload. Raises CORRUPT_MESSAGE and
@@ -67,12 +67,12 @@ def _record_at(log: PartitionLog, timestamp: int) -> TimestampedOffset | None:
             return log.offset_of_largest_time()
         return log.offset_for_time(timestamp)
     except CorruptBatchError as error:
-        raise refusal("CORRUPT_MESSAGE", str(error)) from None
+        raise api_error("CORRUPT_MESSAGE", str(error)) from None
     except MissingCodecError as error:
-        raise refusal("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
+        raise api_error("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
 
 
-def old_style_offsets(log: PartitionLog, timestamp: int, most: int, now_ms: int) -> list[int]:
+def legacy_offsets_before(log: PartitionLog, timestamp: int, most: int, now_ms: int) -> list[int]:
     """What ListOffsets v0 lists of a log of one segment: its end (as of now) and its start.
 
     The newest comes first; at most `most` are given.

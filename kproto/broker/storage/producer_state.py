@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ...records import RecordBatch
-from ..api_error import refusal
+from ..api_error import api_error
 
-__all__ = ["AppendedBatch", "ProducerSequences"]
+__all__ = ["BatchMetadata", "ProducerStateManager"]
 
 #: As many batches a producer may have in flight, and so may have to send again.
 CACHED_BATCHES: Final = 5
@@ -24,7 +24,7 @@ CACHED_BATCHES: Final = 5
 _SEQUENCES: Final = 0x8000_0000
 
 
-class AppendedBatch(NamedTuple):
+class BatchMetadata(NamedTuple):
     """What is remembered of a batch, to answer when it comes again."""
 
     first_sequence: int
@@ -37,10 +37,10 @@ class AppendedBatch(NamedTuple):
 class _Producer:
     epoch: int
     last_append_ms: int = 0
-    batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=CACHED_BATCHES))
+    batches: deque[BatchMetadata] = field(default_factory=lambda: deque(maxlen=CACHED_BATCHES))
 
 
-class ProducerSequences:
+class ProducerStateManager:
     """The producers that have written to one partition, in the order of their last appends."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class ProducerSequences:
                 return
             self._producers.popitem(last=False)
 
-    def duplicate_of(self, batch: RecordBatch) -> AppendedBatch | None:
+    def duplicate_of(self, batch: RecordBatch) -> BatchMetadata | None:
         """The batch that `batch` repeats, when it is one of the last five of its producer."""
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:
@@ -71,7 +71,7 @@ class ProducerSequences:
         if producer is None:
             return  # what it wrote before may have been deleted: any sequence will do
         if batch.producer_epoch < producer.epoch:
-            raise refusal(
+            raise api_error(
                 "INVALID_PRODUCER_EPOCH",
                 f"producer {batch.producer_id} has epoch {batch.producer_epoch}, "
                 f"and {producer.epoch} was seen already",
@@ -80,7 +80,7 @@ class ProducerSequences:
         if batch.producer_epoch == producer.epoch:
             expected = (producer.batches[-1].last_sequence + 1) % _SEQUENCES
         if batch.base_sequence != expected:
-            raise refusal(
+            raise api_error(
                 "OUT_OF_ORDER_SEQUENCE_NUMBER",
                 f"producer {batch.producer_id} sent sequence {batch.base_sequence}, "
                 f"and {expected} comes next",
@@ -113,7 +113,7 @@ class ProducerSequences:
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:
             producer = self._producers[batch.producer_id] = _Producer(batch.producer_epoch)
-        appended = AppendedBatch(batch.base_sequence, _last_sequence(batch), base_offset, timestamp)
+        appended = BatchMetadata(batch.base_sequence, _last_sequence(batch), base_offset, timestamp)
         producer.batches.append(appended)
         producer.last_append_ms = now_ms
         self._producers.move_to_end(batch.producer_id)

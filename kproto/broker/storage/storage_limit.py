@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import logging
 
-from ..api_error import refusal
+from ..api_error import api_error
 
-__all__ = ["Room"]
+__all__ = ["StorageLimit"]
 
 logger = logging.getLogger("kproto.broker")
 
 
-class Room:
+class StorageLimit:
     """`limit` bytes, of which `used` are taken."""
 
     def __init__(self, limit: int) -> None:
@@ -40,10 +40,10 @@ class Room:
             if not self._told:
                 logger.warning("a batch is refused: %s", reason)
                 self._told = True
-            raise refusal("KAFKA_STORAGE_ERROR", reason)
+            raise api_error("KAFKA_STORAGE_ERROR", reason)
         self._told = False
         self.used += size
 
-    def give_back(self, size: int) -> None:
+    def release(self, size: int) -> None:
         """What was taken is free again."""
         self.used -= size

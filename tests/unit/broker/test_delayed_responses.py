@@ -10,8 +10,8 @@ import pytest
 
 from kproto import broker
 from kproto.broker.decisions import Decision, Wait
-from kproto.broker.delayed_responses import settled
-from kproto.broker.watchable import Watched
+from kproto.broker.delayed_responses import await_response
+from kproto.broker.watchable import Watchable
 from kproto.messages.heartbeat_response import HeartbeatResponse
 from kproto.testing.clock import ManualClock
 
@@ -19,7 +19,7 @@ from kproto.testing.clock import ManualClock
 class Question:
     """Something that is asked again; it is answered when `enough` is set, or the time is over."""
 
-    def __init__(self, clock: ManualClock, *things: Watched, ms: float = 100) -> None:
+    def __init__(self, clock: ManualClock, *things: Watchable, ms: float = 100) -> None:
         self.enough = False
         self.asked: list[bool] = []
         self.answer = HeartbeatResponse()
@@ -37,14 +37,14 @@ async def turns(count: int = 5) -> None:
 
 async def test_what_needs_no_wait_is_there_at_once() -> None:
     answer = HeartbeatResponse()
-    assert await settled(answer, ManualClock()) is answer
-    assert await settled(None, ManualClock()) is None
+    assert await await_response(answer, ManualClock()) is answer
+    assert await await_response(None, ManualClock()) is None
 
 
 async def test_it_is_asked_again_after_each_change_until_it_is_enough() -> None:
-    clock, first, second = ManualClock(), Watched(), Watched()
+    clock, first, second = ManualClock(), Watchable(), Watchable()
     question = Question(clock, first, second)
-    waiting = asyncio.create_task(settled(question.wait, clock))
+    waiting = asyncio.create_task(await_response(question.wait, clock))
     await turns()
     assert question.asked == [], "nothing has changed yet"
     second.notify()
@@ -58,9 +58,9 @@ async def test_it_is_asked_again_after_each_change_until_it_is_enough() -> None:
 
 
 async def test_changes_of_one_turn_are_one_reason_to_ask() -> None:
-    clock, thing = ManualClock(), Watched()
+    clock, thing = ManualClock(), Watchable()
     question = Question(clock, thing)
-    waiting = asyncio.create_task(settled(question.wait, clock))
+    waiting = asyncio.create_task(await_response(question.wait, clock))
     await turns()
     for _ in range(3):
         thing.notify()
@@ -70,9 +70,9 @@ async def test_changes_of_one_turn_are_one_reason_to_ask() -> None:
 
 
 async def test_the_last_time_it_is_asked_the_time_is_over() -> None:
-    clock, thing = ManualClock(), Watched()
+    clock, thing = ManualClock(), Watchable()
     question = Question(clock, thing, ms=100)
-    waiting = asyncio.create_task(settled(question.wait, clock))
+    waiting = asyncio.create_task(await_response(question.wait, clock))
     await clock.advance(50)
     thing.notify()
     await clock.advance(49)
@@ -86,17 +86,17 @@ async def test_the_last_time_it_is_asked_the_time_is_over() -> None:
 async def test_a_time_that_is_over_already_is_asked_about_once() -> None:
     clock = ManualClock()
     question = Question(clock, ms=-5)
-    waiting = asyncio.create_task(settled(question.wait, clock))
+    waiting = asyncio.create_task(await_response(question.wait, clock))
     await clock.advance(0)
     assert await waiting is question.answer
     assert question.asked == [True]
 
 
 async def test_one_wait_may_lead_to_another() -> None:
-    clock, members, assignment = ManualClock(), Watched(), Watched()
+    clock, members, assignment = ManualClock(), Watchable(), Watchable()
     later = Question(clock, assignment, ms=5_000)
     joining = Wait(until=1.0, wake=[members], then=lambda time_is_over: later.wait)
-    waiting = asyncio.create_task(settled(joining, clock))
+    waiting = asyncio.create_task(await_response(joining, clock))
     await clock.advance(1_000)
     assert (len(members.watchers), len(assignment.watchers)) == (0, 1)
     await clock.advance(4_000)
@@ -105,8 +105,8 @@ async def test_one_wait_may_lead_to_another() -> None:
 
 
 async def test_who_is_cancelled_leaves_nothing_behind() -> None:
-    clock, thing = ManualClock(), Watched()
-    waiting = asyncio.create_task(settled(Question(clock, thing).wait, clock))
+    clock, thing = ManualClock(), Watchable()
+    waiting = asyncio.create_task(await_response(Question(clock, thing).wait, clock))
     await turns()
     assert len(thing.watchers) == 1
     waiting.cancel()
@@ -116,12 +116,12 @@ async def test_who_is_cancelled_leaves_nothing_behind() -> None:
 
 
 async def test_an_error_while_asking_leaves_nothing_behind() -> None:
-    clock, thing = ManualClock(), Watched()
+    clock, thing = ManualClock(), Watchable()
 
     def fail(time_is_over: bool) -> Decision:
         raise ZeroDivisionError
 
-    waiting = asyncio.create_task(settled(Wait(until=1.0, wake=[thing], then=fail), clock))
+    waiting = asyncio.create_task(await_response(Wait(until=1.0, wake=[thing], then=fail), clock))
     await turns()
     thing.notify()
     with pytest.raises(ZeroDivisionError):

@@ -16,7 +16,7 @@ from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context
 from kproto.broker.decisions import Wait
 from kproto.broker.handlers import KAFKA_APIS
-from kproto.broker.leader_and_isr import NO_LEADER, Leadership
+from kproto.broker.leader_and_isr import NO_LEADER, LeaderAndIsr
 from kproto.broker.registry import by_key
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -66,7 +66,7 @@ class Cluster:
         self.partition.log.append(RecordBatch(batch_bytes(count)), TIMESTAMP)
 
     def lead(self, leader: int, epoch: int, in_sync: tuple[int, ...] = (1, 2, 3)) -> None:
-        self.partition.led = Leadership((1, 2, 3), leader, in_sync)
+        self.partition.leader_and_isr = LeaderAndIsr((1, 2, 3), leader, in_sync)
         self.partition.log.epochs.begin(epoch, self.partition.log.end_offset)
 
     def context(self, node_id: int) -> Context:

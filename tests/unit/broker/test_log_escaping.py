@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from kproto.broker import BrokerSettings, Listener
-from kproto.broker.log_escaping import one_line
+from kproto.broker.log_escaping import log_safe
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.metadata_request import MetadataRequest
 from kproto.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -30,7 +30,7 @@ FORGED = "me\n2026-01-01 kproto.broker \x1b[31mFORGED\r\u2028\x85"
     ],
 )
 def test_what_would_end_a_line_is_escaped(said: object, written: str) -> None:
-    assert one_line(said) == written
+    assert log_safe(said) == written
 
 
 def test_no_client_writes_a_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:

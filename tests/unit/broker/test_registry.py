@@ -7,7 +7,7 @@ from kproto.broker import Broker, BrokerSettings
 from kproto.broker.context import ANONYMOUS, Context
 from kproto.broker.decisions import Wait
 from kproto.broker.handlers import KAFKA_APIS
-from kproto.broker.registry import by_key, handles, served
+from kproto.broker.registry import by_key, handles, served_apis
 from kproto.messages.heartbeat_request import HeartbeatRequest
 from kproto.messages.heartbeat_response import HeartbeatResponse
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
@@ -69,5 +69,5 @@ def test_the_later_of_two_counts() -> None:
 
 def test_unstable_versions_are_left_out_unless_asked_for() -> None:
     key = InitProducerIdRequest.API_KEY
-    assert served(KAFKA_APIS, BrokerSettings())[key].versions == range(6)
-    assert served(KAFKA_APIS, BrokerSettings(unstable_versions=True))[key].versions == range(7)
+    assert served_apis(KAFKA_APIS, BrokerSettings())[key].versions == range(6)
+    assert served_apis(KAFKA_APIS, BrokerSettings(unstable_versions=True))[key].versions == range(7)

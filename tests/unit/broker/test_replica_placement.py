@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.replica_placement import Replicas, place_partitions
+from kproto.broker.replica_placement import Replicas, place_replicas
 
 
 def name_of_error(act: Callable[[], object]) -> str:
@@ -22,7 +22,7 @@ def placed(
     assignments: dict[int, list[int]] | None = None,
     nodes: tuple[int, ...] = (1,),
 ) -> list[Replicas]:
-    return place_partitions(
+    return place_replicas(
         partitions, replicas, assignments or {}, nodes=nodes, default=3, most=10_000
     )
 
@@ -88,7 +88,7 @@ def test_placements_that_cannot_be(
 
 def test_stopped_nodes_follow_where_the_others_are_too_few() -> None:
     def place(copies: int, nodes: tuple[int, ...], stopped: tuple[int, ...]) -> list[Replicas]:
-        return place_partitions(2, copies, {}, nodes=nodes, stopped=stopped, default=1, most=9)
+        return place_replicas(2, copies, {}, nodes=nodes, stopped=stopped, default=1, most=9)
 
     assert place(2, (1, 3), (2,)) == [(1, 3), (3, 1)]
     assert place(3, (1, 3), (2,)) == [(1, 3, 2), (3, 1, 2)]
@@ -97,7 +97,9 @@ def test_stopped_nodes_follow_where_the_others_are_too_few() -> None:
 
 
 def test_the_default_of_replicas() -> None:
-    found = place_partitions(-1, -1, {}, nodes=(1, 2, 3), default=1, most=9, default_copies=2)
+    found = place_replicas(
+        -1, -1, {}, nodes=(1, 2, 3), default=1, most=9, default_replication_factor=2
+    )
     assert found == [(1, 2)]
     with pytest.raises(BrokerResponseError, match="2 replicas need as many brokers"):
-        place_partitions(-1, -1, {}, nodes=(1,), default=1, most=9, default_copies=2)
+        place_replicas(-1, -1, {}, nodes=(1,), default=1, most=9, default_replication_factor=2)

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from ....protocol.consumer_protocol import PROTOCOL_TYPE
 from ....wire.errors import BrokerResponseError, DecodeError
-from ...api_error import refusal
-from ...log_escaping import one_line
+from ...api_error import api_error
+from ...log_escaping import log_safe
 from ..answers import NO_ERROR, JoinAnswer, SyncAnswer
 from ..asked import Joining, Leaving, Syncing
 from ..clock_reading import Moment
@@ -37,7 +37,7 @@ def join(group: ConsumerGroup, asked: Joining, new_id: str, now: Moment) -> Join
 
 def _join(group: ConsumerGroup, asked: Joining, new_id: str, now: Moment) -> JoinAnswer:
     if group.limits.migration is MigrationPolicy.DISABLED:
-        raise refusal("INCONSISTENT_GROUP_PROTOCOL", "the migration of groups is disabled")
+        raise api_error("INCONSISTENT_GROUP_PROTOCOL", "the migration of groups is disabled")
     member_id = asked.member_id or new_id
     group.check_room(member_id, asked.instance_id)
     _check_protocols(group, asked)
@@ -50,7 +50,9 @@ def _join(group: ConsumerGroup, asked: Joining, new_id: str, now: Moment) -> Joi
     try:
         said = read_subscription(asked.protocols[0].metadata, group.topics)
     except DecodeError as error:
-        raise refusal("UNKNOWN_SERVER_ERROR", f"the subscription cannot be read: {error}") from None
+        raise api_error(
+            "UNKNOWN_SERVER_ERROR", f"the subscription cannot be read: {error}"
+        ) from None
     member = _said(former, asked, said)
     has_changed, _ = change.subscribe(member)
     change.raise_epoch(raises=has_changed)
@@ -90,7 +92,7 @@ def _check_protocols(group: ConsumerGroup, asked: Joining) -> None:
     if asked.protocol_type != PROTOCOL_TYPE or not any(
         all(name in its for its in others) for name in asked.names
     ):
-        raise refusal(
+        raise api_error(
             "INCONSISTENT_GROUP_PROTOCOL",
             f"Member {asked.member_id}'s protocols are not supported.",
         )
@@ -126,11 +128,11 @@ def sync(group: ConsumerGroup, asked: Syncing, now: Moment) -> SyncAnswer:
     try:
         member, part = _classic(group, asked.member_id, asked.instance_id, asked.generation)
         if not asked.is_of(PROTOCOL_TYPE, part.protocols[0].name):
-            raise refusal("INCONSISTENT_GROUP_PROTOCOL", "the protocol is another one")
+            raise api_error("INCONSISTENT_GROUP_PROTOCOL", "the protocol is another one")
         is_behind = group.kept.epoch > member.epoch
         if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
             _call_back(group, member, now)
-            raise refusal("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} rebalances")
+            raise api_error("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} rebalances")
     except BrokerResponseError as error:
         return SyncAnswer(error.name)
     group.unwatch(Timer.SYNC, member.member_id)
@@ -161,7 +163,7 @@ def heartbeat(
         or has_rest
     ):
         _call_back(group, member, now)
-        raise refusal("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} rebalances")
+        raise api_error("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} rebalances")
 
 
 def leave(group: ConsumerGroup, leaving: Iterable[Leaving], now: Moment) -> list[str]:
@@ -173,7 +175,7 @@ def leave(group: ConsumerGroup, leaving: Iterable[Leaving], now: Moment) -> list
             if one.instance_id is not None and not one.member_id:
                 member = group.kept.static_member(one.instance_id)
                 if member is None:
-                    raise refusal("UNKNOWN_MEMBER_ID", f"{one_line(one.instance_id)} is unknown")
+                    raise api_error("UNKNOWN_MEMBER_ID", f"{log_safe(one.instance_id)} is unknown")
             else:
                 member = group.check_member(one.member_id, one.instance_id)
         except BrokerResponseError as error:
@@ -191,9 +193,11 @@ def _classic(
     """Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
     member = group.check_member(member_id, instance_id)
     if member.classic is None:
-        raise refusal("UNKNOWN_MEMBER_ID", f"Member {member_id} does not use the classic protocol.")
+        raise api_error(
+            "UNKNOWN_MEMBER_ID", f"Member {member_id} does not use the classic protocol."
+        )
     if member.epoch != generation:
-        raise refusal(
+        raise api_error(
             "ILLEGAL_GENERATION", f"member {member_id} is at epoch {member.epoch}, not {generation}"
         )
     return member, member.classic

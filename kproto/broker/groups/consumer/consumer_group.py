@@ -20,8 +20,8 @@ from typing import Final, NamedTuple, Protocol
 from ....protocol.consumer_protocol import PROTOCOL_TYPE
 from ....stored.coordinator import CoordinatorRecord
 from ....wire.errors import BrokerResponseError
-from ...api_error import refusal
-from ...log_escaping import one_line
+from ...api_error import api_error
+from ...log_escaping import log_safe
 from ...topics import Topics
 from ..clock_reading import Moment
 from ..committed_offsets import Offsets
@@ -147,7 +147,7 @@ class ConsumerGroup:
         """Raises NON_EMPTY_GROUP."""
         self.advance(now)
         if self.kept.members:
-            raise refusal("NON_EMPTY_GROUP", f"group {self.group_id!r} is {self.state}")
+            raise api_error("NON_EMPTY_GROUP", f"group {self.group_id!r} is {self.state}")
 
     # What a request does
 
@@ -215,7 +215,7 @@ class ConsumerGroup:
         """Raises GROUP_MAX_SIZE_REACHED for one that would be a member too many."""
         known = member_id in self.kept.members or instance_id in self.kept.static_ids
         if not known and len(self.kept.members) >= self.limits.max_size:
-            raise refusal(
+            raise api_error(
                 "GROUP_MAX_SIZE_REACHED",
                 "The consumer group has reached its maximum capacity of "
                 f"{self.limits.max_size} members.",
@@ -242,7 +242,7 @@ class ConsumerGroup:
         if former is None:
             return self.kept.members.get(member_id, ConsumerMember(member_id))
         if former.classic is None and former.epoch != LEAVES_FOR_A_WHILE:
-            raise refusal(
+            raise api_error(
                 "UNRELEASED_INSTANCE_ID",
                 f"Static member {member_id} with instance id {instance_id} cannot join the group "
                 f"because the instance id is owned by {former.member_id} member.",
@@ -252,9 +252,9 @@ class ConsumerGroup:
     def _check_static(self, member_id: str, instance_id: str) -> ConsumerMember:
         member = self.kept.static_member(instance_id)
         if member is None:
-            raise refusal("UNKNOWN_MEMBER_ID", f"Instance id {instance_id} is unknown.")
+            raise api_error("UNKNOWN_MEMBER_ID", f"Instance id {instance_id} is unknown.")
         if member.member_id != member_id:
-            raise refusal(
+            raise api_error(
                 "FENCED_INSTANCE_ID",
                 f"Static member {member_id} with instance id {instance_id} was fenced by member "
                 f"{member.member_id}.",
@@ -268,7 +268,7 @@ class ConsumerGroup:
         try:
             self.finish(change, now)
         except BrokerResponseError as error:
-            said = one_line(self.group_id)
+            said = log_safe(self.group_id)
             logger.warning("group %s: expressions are not looked up: %s", said, error)
 
     # What time does
@@ -284,7 +284,7 @@ class ConsumerGroup:
             try:
                 self.fence([member], timer.value, now.at(due))
             except BrokerResponseError as error:
-                logger.warning("group %s is not written: %s", one_line(self.group_id), error)
+                logger.warning("group %s is not written: %s", log_safe(self.group_id), error)
                 self._due[timer, member_id] = _Due(now.ms + _AGAIN_MS, epoch)
 
     def watch(self, timer: Timer, member: ConsumerMember, timeout_ms: int, now: Moment) -> None:
@@ -336,7 +336,7 @@ class ConsumerGroup:
         if before.doing is not self.kept.doing or before.epoch != self.kept.epoch:
             logger.info(
                 "group %s is %s, epoch %d, %d members",
-                one_line(self.group_id),
+                log_safe(self.group_id),
                 self.state,
                 self.kept.epoch,
                 len(self.kept.members),
@@ -357,7 +357,7 @@ class ConsumerGroup:
         if not gone:
             return
         for member_id in gone:
-            logger.info("group %s: %s: %s", one_line(self.group_id), one_line(member_id), why)
+            logger.info("group %s: %s: %s", log_safe(self.group_id), log_safe(member_id), why)
         if self._may_downgrade(gone):
             self.downgrade(self.begin(now), gone, why, now)
             return
@@ -431,7 +431,7 @@ def _check_epoch(member: ConsumerMember, asked: Heartbeat) -> None:
         return
     else:
         what = "smaller"
-    raise refusal(
+    raise api_error(
         "FENCED_MEMBER_EPOCH",
         f"The consumer group member has a {what} member epoch ({asked.epoch}) than the one known "
         f"by the group coordinator ({member.epoch}). The member must abandon all its partitions "
@@ -440,4 +440,6 @@ def _check_epoch(member: ConsumerMember, asked: Heartbeat) -> None:
 
 
 def _unknown(group_id: str, member_id: str) -> BrokerResponseError:
-    return refusal("UNKNOWN_MEMBER_ID", f"Member {member_id} is not a member of group {group_id}.")
+    return api_error(
+        "UNKNOWN_MEMBER_ID", f"Member {member_id} is not a member of group {group_id}."
+    )

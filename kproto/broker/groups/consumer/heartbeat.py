@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ...api_error import refusal
+from ...api_error import api_error
 from .consumer_group_member import JOINS, LEAVES, LEAVES_FOR_A_WHILE, Assigned, Partitions
 
 __all__ = ["Heartbeat", "HeartbeatAnswer", "check_heartbeat"]
@@ -70,11 +70,11 @@ def check_heartbeat(
         _check_first(asked)
     elif asked.epoch == LEAVES_FOR_A_WHILE:
         if asked.instance_id is None:
-            raise refusal("INVALID_REQUEST", "InstanceId can't be null.")
+            raise api_error("INVALID_REQUEST", "InstanceId can't be null.")
     elif asked.epoch < LEAVES_FOR_A_WHILE:
-        raise refusal("INVALID_REQUEST", "MemberEpoch is invalid.")
+        raise api_error("INVALID_REQUEST", "MemberEpoch is invalid.")
     if asked.assignor is not None and asked.assignor not in assignors:
-        raise refusal(
+        raise api_error(
             "UNSUPPORTED_ASSIGNOR",
             f"ServerAssignor {asked.assignor} is not supported. Supported assignors: "
             f"{', '.join(sorted(assignors))}.",
@@ -83,11 +83,11 @@ def check_heartbeat(
 
 def _check_first(asked: Heartbeat) -> None:
     if asked.rebalance_timeout_ms == _NOT_SAID:
-        raise refusal("INVALID_REQUEST", "RebalanceTimeoutMs must be provided in first request.")
+        raise api_error("INVALID_REQUEST", "RebalanceTimeoutMs must be provided in first request.")
     if asked.held is None or asked.held:
-        raise refusal("INVALID_REQUEST", "TopicPartitions must be empty when (re-)joining.")
+        raise api_error("INVALID_REQUEST", "TopicPartitions must be empty when (re-)joining.")
     if asked.topics is None and asked.regex is None:
-        raise refusal(
+        raise api_error(
             "INVALID_REQUEST",
             "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
             "(re-)joining.",
@@ -97,4 +97,4 @@ def _check_first(asked: Heartbeat) -> None:
 def _check_said(what: str, value: str | None) -> None:
     """A text that is there says something besides blanks."""
     if value is not None and not value.strip():
-        raise refusal("INVALID_REQUEST", f"{what} can't be empty.")
+        raise api_error("INVALID_REQUEST", f"{what} can't be empty.")

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ....wire.uuid import Uuid
-from ...api_error import refusal
+from ...api_error import api_error
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import ConsumerMember
 
@@ -37,7 +37,7 @@ def check_commit(
         return
     member = group.check_member(member_id, None)
     if member.classic is None and version < _FIRST_VERSION_OF_EPOCHS:
-        raise refusal(
+        raise api_error(
             "UNSUPPORTED_VERSION",
             "OffsetCommit version 9 or above must be used by members using the consumer group "
             "protocol",
@@ -45,13 +45,13 @@ def check_commit(
     if epoch == member.epoch:
         return
     if epoch > member.epoch:
-        raise refusal(_error(member), f"epoch {epoch} is newer than that of the member")
+        raise api_error(_error(member), f"epoch {epoch} is newer than that of the member")
     for topic_id, index in places:
         since = member.assigned.get(topic_id, {}).get(index)
         if since is None:
             since = member.revoking.get(topic_id, {}).get(index)
         if since is None or epoch < since:
-            raise refusal(
+            raise api_error(
                 _error(member),
                 f"epoch {epoch} is older than the assignment of partition {index} of {topic_id}",
             )
@@ -66,7 +66,7 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None
         return
     member = group.check_member(member_id or "", None)
     if epoch != member.epoch:
-        raise refusal(_error(member), f"epoch {epoch} is not that of the member, {member.epoch}")
+        raise api_error(_error(member), f"epoch {epoch} is not that of the member, {member.epoch}")
 
 
 def _error(member: ConsumerMember) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from ...api_error import refusal
+from ...api_error import api_error
 from .re2 import Expression, InvalidExpressionError
 
 __all__ = ["Resolved", "check_expression", "is_stale", "resolved"]
@@ -44,7 +44,7 @@ def check_expression(text: str) -> None:
     try:
         _expression(text)
     except InvalidExpressionError as error:
-        raise refusal(
+        raise api_error(
             "INVALID_REGULAR_EXPRESSION",
             f"SubscribedTopicRegex `{text}` is not a valid regular expression: {error}.",
         ) from None

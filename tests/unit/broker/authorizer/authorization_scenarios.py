@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kproto.broker.authorizer import NEEDS, Need, Operation, ResourceType
+from kproto.broker.authorizer import REQUIRED_OPERATIONS, Operation, RequiredOperation, ResourceType
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.registry import by_key
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
@@ -91,11 +91,11 @@ class Scene:
         return next(key for key, scenes in SCENES.items() if self in scenes)
 
     @property
-    def need(self) -> Need:
+    def need(self) -> RequiredOperation:
         """The row of the table."""
         (found,) = (
             need
-            for need in NEEDS[self.api_key]
+            for need in REQUIRED_OPERATIONS[self.api_key]
             if (need.operation, need.resource_type, need.when)
             == (self.operation, self.resource_type, self.when)
         )

@@ -82,7 +82,7 @@ def test_acls_come_and_go() -> None:
     for acl in (first, first, second):
         authorizer.add(acl)
     assert list(authorizer) == [first, second]
-    assert authorizer.found_by(AclFilter(permission=Permission.DENY)) == [second]
+    assert authorizer.matching(AclFilter(permission=Permission.DENY)) == [second]
     assert not authorizer.allows("User:a", HERE, Operation.READ, TOPIC, "t")
     authorizer.remove(second)
     authorizer.remove(second)

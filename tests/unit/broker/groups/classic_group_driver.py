@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from kproto import BrokerResponseError
-from kproto.broker.api_error import refusal
+from kproto.broker.api_error import api_error
 from kproto.broker.groups import (
     Awaited,
     Group,
@@ -80,7 +80,7 @@ class Play:
     def _store(self, group: Group, now: Moment) -> None:
         assert now.ms <= self.ms
         if self.refuses:
-            raise refusal(self.refuses, "there is no room")
+            raise api_error(self.refuses, "there is no room")
         self.kept = kept = group.metadata
         state = "Stable" if kept.members else "Empty"
         members = " ".join(it.member_id for it in kept.members)

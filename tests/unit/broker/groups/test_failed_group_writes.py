@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.api_error import refusal
+from kproto.broker.api_error import api_error
 from kproto.broker.groups import GroupLimits, Groups, GroupState, Leaving
 
 from .classic_group_driver import SESSION_MS, Play, protocols
@@ -124,7 +124,7 @@ def test_a_group_that_finds_no_room_is_not_there() -> None:
     with_room = groups.write
 
     def full(*_: object) -> None:
-        raise refusal(NO_ROOM, "there is no room")
+        raise api_error(NO_ROOM, "there is no room")
 
     groups.write = full
     with pytest.raises(BrokerResponseError, match=NO_ROOM):

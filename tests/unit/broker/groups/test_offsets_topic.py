@@ -184,9 +184,9 @@ def test_it_is_made_when_a_coordinator_is_looked_for() -> None:
     topic = play.state.topics.named(OFFSETS_TOPIC)
     assert nodes == {1, 2, 3}
     assert (topic.is_internal, len(topic.partitions)) == (True, 50)
-    assert {len(partition.led.replicas) for partition in topic.partitions} == {3}
+    assert {len(partition.leader_and_isr.replicas) for partition in topic.partitions} == {3}
     assert topic.config.given == OFFSETS_TOPIC_CONFIGS
-    assert play.find() == topic.partitions[partition_of("g", 50)].led.leader
+    assert play.find() == topic.partitions[partition_of("g", 50)].leader_and_isr.leader
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)])
     (told,) = play.ask(wanted, 9).topics
     assert (told.error_code, told.is_internal, len(told.partitions)) == (0, True, 50)
@@ -235,7 +235,7 @@ def test_a_client_may_create_and_delete_it() -> None:
     for expected in ("NONE", "TOPIC_ALREADY_EXISTS"):
         (made,) = play.ask(CreateTopicsRequest(topics=[wanted]), 7, 2).topics
         assert error_code(made.error_code).name == expected
-    leader = play.partition.led.leader
+    leader = play.partition.leader_and_isr.leader
     assert {play.find(f"g{number}") for number in range(9)} == {leader}
     assert play.commit(("t", 0, 5)) == ["NONE"]
     moves: list[None] = []
@@ -260,7 +260,9 @@ def test_clients_do_not_write_to_it_but_for_the_admin(version: int) -> None:
         request = ProduceRequest(
             acks=acks, topic_data=[TopicProduceData(partition_data=[data], **name)]
         )
-        where = replace(play.context(topic.partitions[0].led.leader), client_id=client_id)
+        where = replace(
+            play.context(topic.partitions[0].leader_and_isr.leader), client_id=client_id
+        )
         answer: Any = APIS[0].handle(where, request, version)
         return error_code(answer.responses[0].partition_responses[0].error_code).name
 
@@ -458,7 +460,7 @@ def test_offsets_go_with_their_topic() -> None:
 def test_where_nobody_coordinates_nobody_hears_of_it() -> None:
     play = Play()
     play.commit(("t", 0, 5))
-    nodes = play.partition.led.replicas
+    nodes = play.partition.leader_and_isr.replicas
     for node in nodes:
         play.state.stop(node)
     topic = play.state.topics.named("t")

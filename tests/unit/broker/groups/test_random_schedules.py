@@ -30,7 +30,7 @@ SESSIONS: Final = (300, 1_000, 3_000)
 REBALANCES: Final = (0, 500, 2_000, 5_000)
 METADATA: Final = (b"1", b"2")
 NO_ROOM: Final = "UNKNOWN_SERVER_ERROR"
-SUPPORTED: Final = (("range",), ("range", "sticky"), ("sticky", "range"))
+SUPPORTED_OPERATIONS: Final = (("range",), ("range", "sticky"), ("sticky", "range"))
 
 
 @dataclass
@@ -318,7 +318,7 @@ class Schedule:
         client.member_id, client.generation = "", -1
 
     def change(self, client: Client) -> None:
-        client.names = self.chance.choice(SUPPORTED)
+        client.names = self.chance.choice(SUPPORTED_OPERATIONS)
         client.metadata = self.chance.choice(METADATA)
         client.session_ms = self.chance.choice(SESSIONS)
         client.rebalance_ms = self.chance.choice(REBALANCES)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.broker.quotas import Metering, QuotaTable, TokenBucket, WindowedRate
+from kproto.broker.quotas import ClientQuotaManager, QuotaTable, TokenBucket, WindowedRate
 
 T = 1_700_000_000_000
 
@@ -31,7 +31,7 @@ def test_what_is_older_than_the_windows_is_forgotten() -> None:
     one.record(1000, T)
     assert one.rate(T + 10_999) > 0
     assert one.rate(T + 11_000) == 0
-    assert one.is_fresh(T + 11_000)
+    assert one.is_idle(T + 11_000)
 
 
 def test_what_is_taken_back() -> None:
@@ -79,69 +79,71 @@ def test_a_bucket_may_be_overdrawn_once() -> None:
     assert bucket.throttle_ms(5, T) == 1000
     assert bucket.throttle_ms(5, T + 400) == 600
     assert bucket.tokens(5, T + 1000) == 0
-    assert not bucket.is_fresh(T + 1000)
-    assert bucket.is_fresh(T + 12_000)
+    assert not bucket.is_idle(T + 1000)
+    assert bucket.is_idle(T + 12_000)
     assert bucket.tokens(5, T + 60_000) == 55, "it is no fuller than full"
 
 
-def metering(**quotas: float) -> Metering:
+def quota_manager(**quotas: float) -> ClientQuotaManager:
     table = QuotaTable()
     for key, value in quotas.items():
         table.set((("user", None),), key, value)
-    return Metering(table, 11, 1000, 30_000)
+    return ClientQuotaManager(table, 11, 1000, 30_000)
 
 
 def test_nobody_waits_without_a_quota() -> None:
-    nothing = metering()
-    assert nothing.produced("u", "c", 1 << 30, T) == 0
-    assert nothing.worked("u", "c", 100.0, T) == 0
-    assert nothing.most_to_consume("u", "c") is None
-    quota = nothing.mutations("u", "c", T, strict=True)
+    nothing = quota_manager()
+    assert nothing.record_produce("u", "c", 1 << 30, T) == 0
+    assert nothing.record_request_time("u", "c", 100.0, T) == 0
+    assert nothing.max_fetch_bytes("u", "c") is None
+    quota = nothing.mutation_quota("u", "c", T, strict=True)
     assert quota.take(1_000_000)
     assert quota.throttle_ms == 0
 
 
 def test_a_default_counts_for_each_user_by_itself() -> None:
-    meters = metering(producer_byte_rate=100)
-    assert meters.produced("u", "c", 2000, T) == 10_000
-    assert meters.produced("u", "other client", 0, T) == 10_000, "the quota is of the user"
-    assert meters.produced("v", "c", 900, T) == 0
+    meters = quota_manager(producer_byte_rate=100)
+    assert meters.record_produce("u", "c", 2000, T) == 10_000
+    assert meters.record_produce("u", "other client", 0, T) == 10_000, "the quota is of the user"
+    assert meters.record_produce("v", "c", 900, T) == 0
 
 
 def test_no_wait_is_longer_than_is_set() -> None:
-    meters = metering(producer_byte_rate=1, request_percentage=1)
-    assert meters.produced("u", "c", 1 << 30, T) == 30_000
-    assert meters.worked("u", "c", 100.0, T) == 1000, "for the time of requests, a window"
+    meters = quota_manager(producer_byte_rate=1, request_percentage=1)
+    assert meters.record_produce("u", "c", 1 << 30, T) == 30_000
+    assert meters.record_request_time("u", "c", 100.0, T) == 1000, (
+        "for the time of requests, a window"
+    )
 
 
 def test_the_time_of_requests_is_a_percentage_of_one_thread() -> None:
-    meters = metering(request_percentage=10)
-    assert meters.worked("u", "c", 1.0, T) == 0, "one of ten seconds"
-    assert meters.worked("u", "c", 0.05, T) == 500
+    meters = quota_manager(request_percentage=10)
+    assert meters.record_request_time("u", "c", 1.0, T) == 0, "one of ten seconds"
+    assert meters.record_request_time("u", "c", 0.05, T) == 500
 
 
 def test_what_one_response_may_have() -> None:
-    assert metering(consumer_byte_rate=100).most_to_consume("u", "c") == 1000
+    assert quota_manager(consumer_byte_rate=100).max_fetch_bytes("u", "c") == 1000
 
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_partitions_made_beyond_the_quota(strict: bool) -> None:
-    meters = metering(controller_mutation_rate=1)
-    first = meters.mutations("u", "c", T, strict=strict)
+    meters = quota_manager(controller_mutation_rate=1)
+    first = meters.mutation_quota("u", "c", T, strict=strict)
     assert first.take(15), "what goes below zero is done once"
     assert first.throttle_ms == (0 if strict else 4000)
-    second = meters.mutations("u", "c", T, strict=strict)
+    second = meters.mutation_quota("u", "c", T, strict=strict)
     assert second.take(1) is not strict
     assert second.throttle_ms == (4000 if strict else 5000)
-    later = meters.mutations("u", "c", T + 5000, strict=strict)
+    later = meters.mutation_quota("u", "c", T + 5000, strict=strict)
     assert later.take(1)
 
 
 def test_meters_of_those_that_are_gone_are_dropped() -> None:
-    meters = Metering(QuotaTable(), 11, 1000, 30_000)
+    meters = ClientQuotaManager(QuotaTable(), 11, 1000, 30_000)
     meters.table.set((("client-id", None),), "producer_byte_rate", 1000.0)
     for number in range(10_001):
-        meters.produced("u", f"c{number}", 1, T + number * 10)
+        meters.record_produce("u", f"c{number}", 1, T + number * 10)
     assert len(meters._rates) < 2000
 
 
@@ -150,8 +152,8 @@ def test_too_many_buckets_forget_nothing_that_was_taken(monkeypatch: pytest.Monk
     table = QuotaTable()
     table.set((("user", "large"),), "controller_mutation_rate", 1000)
     table.set((("user", "small"),), "controller_mutation_rate", 1)
-    metering = Metering(table, 11, 1000, 30_000)
-    assert metering.mutations("large", "", T, strict=True).take(10_900)
-    assert metering.mutations("small", "", T, strict=True).take(1)
-    assert metering.mutations("large", "", T, strict=True).take(200)
-    assert not metering.mutations("large", "", T, strict=True).take(1)
+    quota_manager = ClientQuotaManager(table, 11, 1000, 30_000)
+    assert quota_manager.mutation_quota("large", "", T, strict=True).take(10_900)
+    assert quota_manager.mutation_quota("small", "", T, strict=True).take(1)
+    assert quota_manager.mutation_quota("large", "", T, strict=True).take(200)
+    assert not quota_manager.mutation_quota("large", "", T, strict=True).take(1)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from kproto.broker import BrokerSettings, Close
-from kproto.broker.quotas import Metering
+from kproto.broker.quotas import ClientQuotaManager
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.base import Request
 from kproto.messages.metadata_request import MetadataRequest
@@ -284,14 +284,18 @@ def test_a_session_ends_with_its_token() -> None:
 def test_the_time_of_a_request_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[float] = []
 
-    def worked(_self: Metering, _user: str, _client: str, seconds: float, _now: int) -> int:
+    def worked(
+        _self: ClientQuotaManager, _user: str, _client: str, seconds: float, _now: int
+    ) -> int:
         counted.append(seconds)
         return 0
 
-    monkeypatch.setattr(Metering, "worked", worked)
+    monkeypatch.setattr(ClientQuotaManager, "record_request_time", worked)
     with threaded_broker(settings(sasl_session_lifetime_ms=60_000)) as broker:
         entity = (("user", "nobody"),)
-        broker.call(lambda it: it._cluster.metering.table.set(entity, "request_percentage", 1.0))
+        broker.call(
+            lambda it: it._cluster.quota_manager.table.set(entity, "request_percentage", 1.0)
+        )
         with connect(broker) as connection:
             sign_in(connection, exchange_of("PLAIN"))
             assert serves(connection)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kproto.broker.principals import Principal
-from kproto.broker.security.sasl_session import ADMITTED, Authentication, Directory, Phase
+from kproto.broker.security.sasl_session import ADMITTED, CredentialStore, SaslSession, SaslState
 from kproto.broker.security.tokens import DelegationTokens, Token
 from kproto.broker.security.users import Users
 from kproto.protocol.sasl import (
@@ -41,8 +41,8 @@ class Side:
     ) -> None:
         self.passed = 0.0
         tokens = tokens or DelegationTokens(None, max_lifetime_ms=1, renew_ms=1, kept_ms=1)
-        self.known = Directory(USERS, tokens, validate or unsecured_validator(self.now_ms))
-        self.it = Authentication(self.known, mechanisms, lifetime_ms)
+        self.known = CredentialStore(USERS, tokens, validate or unsecured_validator(self.now_ms))
+        self.it = SaslSession(self.known, mechanisms, lifetime_ms)
 
     def now(self) -> float:
         return 1000 + self.passed
@@ -63,10 +63,10 @@ class Side:
         while True:
             assert self.admits(AUTHENTICATE)
             answer = self.it.take(token, self.now, self.now_ms)
-            if answer.refusal is not None:
-                assert self.it.phase is Phase.ENDED
-                return answer.refusal
-            if self.it.phase is Phase.OPEN:
+            if answer.api_error is not None:
+                assert self.it.phase is SaslState.ENDED
+                return answer.api_error
+            if self.it.phase is SaslState.OPEN:
                 exchange.next(answer.token)
                 assert exchange.done
                 return answer.lifetime_ms
@@ -113,16 +113,16 @@ def refused(side: Side) -> None:
 @pytest.mark.parametrize(
     ("reach", "phase"),
     [
-        (first, Phase.FIRST),
-        (after_versions, Phase.HANDSHAKE),
-        (awaiting_tokens, Phase.TOKENS),
-        (awaiting_bare_tokens, Phase.BARE_TOKENS),
-        (refused, Phase.ENDED),
+        (first, SaslState.FIRST),
+        (after_versions, SaslState.HANDSHAKE),
+        (awaiting_tokens, SaslState.TOKENS),
+        (awaiting_bare_tokens, SaslState.TOKENS_WITHOUT_HEADER),
+        (refused, SaslState.ENDED),
     ],
 )
 @pytest.mark.parametrize("api_key", [PRODUCE, METADATA, HANDSHAKE, VERSIONS, AUTHENTICATE, 999])
 def test_each_phase_takes_what_the_table_says(
-    reach: Callable[[Side], None], phase: Phase, api_key: int
+    reach: Callable[[Side], None], phase: SaslState, api_key: int
 ) -> None:
     side = Side()
     reach(side)
@@ -131,9 +131,9 @@ def test_each_phase_takes_what_the_table_says(
 
 
 def test_no_phase_before_the_last_takes_more_than_the_three_requests_of_kip_43() -> None:
-    for phase in Phase:
+    for phase in SaslState:
         admitted = ADMITTED[phase]
-        assert (admitted is None) == (phase is Phase.OPEN)
+        assert (admitted is None) == (phase is SaslState.OPEN)
         assert (admitted or set()) <= {HANDSHAKE, VERSIONS, AUTHENTICATE}
 
 
@@ -148,7 +148,7 @@ def test_a_refused_api_versions_may_be_asked_again_and_an_answered_one_not() -> 
 def test_a_client_that_came_in_may_ask_anything() -> None:
     side = open_side()
     assert all(side.admits(key) for key in (PRODUCE, METADATA, VERSIONS, HANDSHAKE, AUTHENTICATE))
-    assert side.it.phase is Phase.OPEN, "a handshake that is not due is for the handler"
+    assert side.it.phase is SaslState.OPEN, "a handshake that is not due is for the handler"
 
 
 # Who comes in
@@ -167,7 +167,7 @@ def test_a_listener_takes_its_own_mechanisms_alone(mechanism: str) -> None:
     others = tuple(each for each in ALL_MECHANISMS if each != mechanism)
     side = Side(mechanisms=others)
     assert not side.choose(mechanism)
-    assert side.it.phase is Phase.ENDED
+    assert side.it.phase is SaslState.ENDED
 
 
 @pytest.mark.parametrize("name", ["alice", "nobody"])
@@ -200,11 +200,11 @@ def test_a_token_that_is_refused_is_told_first_and_then_ends() -> None:
     side.passed = 3600
     assert side.choose("OAUTHBEARER")
     answer = side.it.take(bearer(NOW_MS).first(), side.now, side.now_ms)
-    assert (answer.token, answer.refusal) == (b'{"status":"invalid_token"}', None)
+    assert (answer.token, answer.api_error) == (b'{"status":"invalid_token"}', None)
     assert side.admits(AUTHENTICATE)
     answer = side.it.take(b"\x01", side.now, side.now_ms)
-    assert answer.refusal == '{"status":"invalid_token"}'
-    assert side.it.phase is Phase.ENDED
+    assert answer.api_error == '{"status":"invalid_token"}'
+    assert side.it.phase is SaslState.ENDED
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_a_token_that_is_refused_is_told_first_and_then_ends() -> None:
 def test_what_is_wrong_with_a_token_of_plain_is_told(token: bytes, told: str) -> None:
     side = Side()
     side.choose("PLAIN")
-    assert side.it.take(token, side.now, side.now_ms).refusal == told
+    assert side.it.take(token, side.now, side.now_ms).api_error == told
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
@@ -230,10 +230,10 @@ def test_a_broken_token_is_a_refusal_that_shows_none_of_it(mechanism: str, token
     side = Side()
     side.choose(mechanism)
     answer = side.it.take(token, side.now, side.now_ms)
-    assert answer.refusal is not None
+    assert answer.api_error is not None
     assert answer.fault is not None
-    assert "xxx" not in answer.refusal + answer.fault
-    assert side.it.phase is Phase.ENDED
+    assert "xxx" not in answer.api_error + answer.fault
+    assert side.it.phase is SaslState.ENDED
 
 
 def misbehaving(token: BearerToken) -> BearerIdentity:
@@ -332,7 +332,7 @@ def test_nothing_else_passes_while_it_is_renewed() -> None:
 def test_it_is_renewed_by_the_same_mechanism() -> None:
     side = open_side(lifetime_ms=5000)
     assert side.choose("SCRAM-SHA-256"), "Kafka answers the handshake"
-    assert side.it.phase is Phase.OTHER_MECHANISM
+    assert side.it.phase is SaslState.OTHER_MECHANISM
     reason = side.it.admit(AUTHENTICATE, side.now())
     assert reason == "it must authenticate again by the mechanism that it had, PLAIN"
 
@@ -358,7 +358,7 @@ def test_it_is_renewed_once_in_a_second() -> None:
     side.sign_in(password("PLAIN"))
     side.passed = 0.9
     assert side.admits(HANDSHAKE)
-    assert side.it.phase is Phase.OPEN, "it goes to the handler, which refuses it"
+    assert side.it.phase is SaslState.OPEN, "it goes to the handler, which refuses it"
     side.passed = 1.0
     assert side.sign_in(password("PLAIN")) == 5000
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.broker.storage.leader_epoch_cache import EpochEnd, EpochHistory
+from kproto.broker.storage.leader_epoch_cache import EpochEnd, LeaderEpochCache
 
 
 def test_a_new_log_is_in_its_first_epoch() -> None:
-    history = EpochHistory()
+    history = LeaderEpochCache()
     assert history.current == 0
     assert history.at(0) == history.at(99) == 0
     assert history.end_of(0, log_end=7) == EpochEnd(0, 7)
@@ -17,7 +17,7 @@ def test_a_new_log_is_in_its_first_epoch() -> None:
 
 
 def test_an_epoch_ends_where_the_next_begins() -> None:
-    history = EpochHistory()
+    history = LeaderEpochCache()
     history.begin(3, 10)
     history.begin(5, 20)
     assert [history.at(offset) for offset in (9, 10, 19, 20, 21)] == [0, 3, 3, 5, 5]
@@ -28,7 +28,7 @@ def test_an_epoch_ends_where_the_next_begins() -> None:
 
 
 def test_an_epoch_in_which_nothing_was_written_gives_way() -> None:
-    history = EpochHistory()
+    history = LeaderEpochCache()
     history.begin(1, 10)
     history.begin(2, 10)
     assert history.end_of(1, 30) == EpochEnd(0, 10)
@@ -36,7 +36,7 @@ def test_an_epoch_in_which_nothing_was_written_gives_way() -> None:
 
 
 def test_after_a_truncation_the_new_epoch_begins_at_the_new_end() -> None:
-    history = EpochHistory()
+    history = LeaderEpochCache()
     history.begin(1, 10)
     history.begin(2, 4)
     assert history.at(4) == 2
@@ -45,7 +45,7 @@ def test_after_a_truncation_the_new_epoch_begins_at_the_new_end() -> None:
 
 
 def test_an_epoch_before_the_first_that_is_known_ends_where_that_begins() -> None:
-    history = EpochHistory()
+    history = LeaderEpochCache()
     history.begin(4, 0)
     assert history.end_of(3, 9) == EpochEnd(3, 0)
     assert history.end_of(-1, 9) is None, "no epoch at all"
@@ -55,7 +55,7 @@ def test_an_epoch_before_the_first_that_is_known_ends_where_that_begins() -> Non
 def test_each_offset_is_in_the_epoch_whose_end_is_behind_it(
     steps: list[tuple[int, int]],
 ) -> None:
-    history, written, end = EpochHistory(), [], 0
+    history, written, end = LeaderEpochCache(), [], 0
     for rise, count in steps:
         history.begin(history.current + rise, end)
         written += [history.current] * count

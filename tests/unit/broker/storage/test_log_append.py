@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.storage.log_append import Appended, append_records
+from kproto.broker.storage.log_append import LogAppendInfo, append_records
 from kproto.broker.storage.partition import Partition
 from kproto.broker.topic_configs import TopicConfig
 from kproto.records import encode_batch
@@ -20,7 +20,9 @@ HOUR_MS = 3_600_000
 LARGEST = 2000
 
 
-def append(records: bytes | None, version: int = 9, config: TopicConfig | None = None) -> Appended:
+def append(
+    records: bytes | None, version: int = 9, config: TopicConfig | None = None
+) -> LogAppendInfo:
     used = config or TopicConfig({}, LARGEST)
     return append_records(Partition(0), used, records, version, NOW)
 

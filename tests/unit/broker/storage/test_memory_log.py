@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kproto import BrokerResponseError
 from kproto.broker.storage.memory_log import BATCH_OVERHEAD_BYTES, MemoryLog
-from kproto.broker.storage.storage_limit import Room
+from kproto.broker.storage.storage_limit import StorageLimit
 from kproto.records import LOG_APPEND_TIME, RecordBatch, read_batches
 from tests.support.batches import TIMESTAMP, batch_bytes, view
 
@@ -318,7 +318,7 @@ def test_a_log_that_lost_its_start_loses_its_end() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["append", "delete", "truncate"]), st.integers(0, 40))))
 def test_what_is_lost_gives_its_room_back(steps: list[tuple[str, int]]) -> None:
-    room = Room(1 << 30)
+    room = StorageLimit(1 << 30)
     log = MemoryLog(room)
     for what, number in steps:
         if what == "append":

@@ -14,8 +14,8 @@ from kproto.broker.storage.offset_lookup import (
     LATEST,
     LATEST_TIERED,
     NOT_FOUND,
-    find_offset,
-    old_style_offsets,
+    fetch_offset_by_timestamp,
+    legacy_offsets_before,
 )
 from kproto.records import RecordBatch
 from tests.support.batches import TIMESTAMP, view
@@ -44,7 +44,7 @@ def filled() -> MemoryLog:
     ],
 )
 def test_find_offset(timestamp: int, expected: tuple[int, int, int]) -> None:
-    assert find_offset(filled(), timestamp) == expected
+    assert fetch_offset_by_timestamp(filled(), timestamp) == expected
 
 
 def test_a_batch_that_cannot_be_read() -> None:
@@ -53,15 +53,15 @@ def test_a_batch_that_cannot_be_read() -> None:
     log = MemoryLog()
     log.append(RecordBatch(bytes(broken)), TIMESTAMP)
     with pytest.raises(BrokerResponseError, match="CORRUPT_MESSAGE"):
-        find_offset(log, 0)
+        fetch_offset_by_timestamp(log, 0)
 
 
 def test_old_style_offsets() -> None:
     log, now = filled(), TIMESTAMP + 5
-    assert old_style_offsets(log, LATEST, 10, now) == [6, 1]
-    assert old_style_offsets(log, LATEST, 1, now) == [6]
-    assert old_style_offsets(log, LATEST, -1, now) == []
-    assert old_style_offsets(log, EARLIEST, 10, now) == [1]
-    assert old_style_offsets(log, TIMESTAMP, 10, now) == [1]
-    assert old_style_offsets(log, TIMESTAMP - 1, 10, now) == []
-    assert old_style_offsets(MemoryLog(), LATEST, 10, now) == [0]
+    assert legacy_offsets_before(log, LATEST, 10, now) == [6, 1]
+    assert legacy_offsets_before(log, LATEST, 1, now) == [6]
+    assert legacy_offsets_before(log, LATEST, -1, now) == []
+    assert legacy_offsets_before(log, EARLIEST, 10, now) == [1]
+    assert legacy_offsets_before(log, TIMESTAMP, 10, now) == [1]
+    assert legacy_offsets_before(log, TIMESTAMP - 1, 10, now) == []
+    assert legacy_offsets_before(MemoryLog(), LATEST, 10, now) == [0]

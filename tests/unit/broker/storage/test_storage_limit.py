@@ -6,14 +6,14 @@ import pytest
 
 from kproto import BrokerResponseError
 from kproto.broker.storage.memory_log import BATCH_OVERHEAD_BYTES, MemoryLog
-from kproto.broker.storage.storage_limit import Room
+from kproto.broker.storage.storage_limit import StorageLimit
 from tests.support.batches import TIMESTAMP, view
 
 SIZE = view(1).size_in_bytes + BATCH_OVERHEAD_BYTES
 
 
 def test_logs_share_their_room_and_give_it_back() -> None:
-    room = Room(3 * SIZE)
+    room = StorageLimit(3 * SIZE)
     first, second = MemoryLog(room), MemoryLog(room)
     first.append(view(1), TIMESTAMP)
     first.append(view(1), TIMESTAMP)
@@ -33,7 +33,7 @@ def test_logs_share_their_room_and_give_it_back() -> None:
 
 
 def test_a_batch_that_is_half_deleted_still_takes_its_room() -> None:
-    room = Room(10_000)
+    room = StorageLimit(10_000)
     log = MemoryLog(room)
     log.append(view(3), TIMESTAMP)
     used = room.used
@@ -45,7 +45,7 @@ def test_a_batch_that_is_half_deleted_still_takes_its_room() -> None:
 
 def test_many_small_batches_take_more_than_their_bytes() -> None:
     """What Python needs for each counts too: 70 bytes of batch take about 500 of memory."""
-    room = Room(1_000_000)
+    room = StorageLimit(1_000_000)
     log = MemoryLog(room)
     for _ in range(1_000_000 // SIZE):
         log.append(view(1), TIMESTAMP)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kproto.broker.api_error import refusal
+from kproto.broker.api_error import api_error
 from kproto.broker.groups import (
     AnyGroup,
     Awaited,
@@ -78,7 +78,7 @@ class ConsumerPlay:
     def _write(self, group_id: str, records: Sequence[CoordinatorRecord], now: Moment) -> None:
         assert (group_id, now.ms <= self.ms) == ("g", True)
         if self.refuses:
-            raise refusal(self.refuses, "there is no room")
+            raise api_error(self.refuses, "there is no room")
         self.log += records
 
     def move(self) -> None:
