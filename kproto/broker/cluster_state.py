@@ -14,8 +14,8 @@ from ..wire.errors import ConfigurationError
 from ..wire.uuid import Uuid
 from .authorizer import Acl, Authorizer
 from .coordinators import Coordinators, CoordinatorType
-from .group_configs import GROUP_SETTINGS, GroupConfigs
-from .groups import ConsumerLimits, GroupLimits, Groups, MigrationPolicy, Moment
+from .group_configs import GROUP_SETTINGS, GroupConfigManager
+from .groups import ClockReading, ConsumerGroupConfig, GroupConfig, Groups, MigrationPolicy
 from .groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS, OffsetsTopic
 from .leader_and_isr import NO_LEADER, LeaderAndIsr
 from .leader_election import (
@@ -81,11 +81,11 @@ class ClusterState:
         #: The controller, once it had to be another than the first node.
         self._controller: int | None = None
         #: What single groups are set to, in place of the settings of brokers.
-        self.group_configs = GroupConfigs(settings)
+        self.group_configs = GroupConfigManager(settings)
         consumer_limits = _consumer_limits(settings)
         #: The groups that coordinators have at hand, and the topic that keeps them.
         self.groups = Groups(
-            GroupLimits(
+            GroupConfig(
                 settings.group_initial_rebalance_delay_ms,
                 settings.group_new_member_join_timeout_ms,
                 settings.group_max_size,
@@ -307,7 +307,7 @@ class ClusterState:
         lead = partial(initial_leader_and_isr, alive=self.alive)
         return Topic(name, placed, config, self.room, lead=lead)
 
-    def delete_topic(self, topic: Topic, now: Moment) -> None:
+    def delete_topic(self, topic: Topic, now: ClockReading) -> None:
         """Delete a topic, its records, and what groups have committed of it."""
         self.topics.remove(topic)
         self.offsets_topic.forget_topic(topic, now)
@@ -336,9 +336,9 @@ class ClusterState:
         return alternate_racks(nodes, racks)
 
 
-def _consumer_limits(settings: BrokerSettings) -> ConsumerLimits:
+def _consumer_limits(settings: BrokerSettings) -> ConsumerGroupConfig:
     """What bounds groups of the consumer protocol."""
-    return ConsumerLimits(
+    return ConsumerGroupConfig(
         settings.group_consumer_session_timeout_ms,
         settings.group_consumer_heartbeat_interval_ms,
         settings.group_consumer_max_size,
@@ -350,7 +350,7 @@ def _consumer_limits(settings: BrokerSettings) -> ConsumerLimits:
     )
 
 
-def _limited(limits: ConsumerLimits, given: Mapping[str, str]) -> ConsumerLimits:
+def _limited(limits: ConsumerGroupConfig, given: Mapping[str, str]) -> ConsumerGroupConfig:
     """What bounds a group that was given these settings of its own."""
     own: dict[str, Any] = {GROUP_SETTINGS[name].field: int(text) for name, text in given.items()}
     return limits._replace(**own)

@@ -16,10 +16,10 @@ from .settings import BrokerSettings
 from .topic_configs import DEFAULTS, TopicConfig
 
 __all__ = [
+    "ConfigEntry",
+    "ConfigSource",
+    "ConfigSynonym",
     "ConfigType",
-    "Entry",
-    "Source",
-    "Synonym",
     "broker_entries",
     "group_entries",
     "topic_entries",
@@ -38,7 +38,7 @@ class ConfigType(IntEnum):
     PASSWORD = 9
 
 
-class Source(IntEnum):
+class ConfigSource(IntEnum):
     """Where a value comes from (KIP-226)."""
 
     TOPIC = 1
@@ -47,22 +47,22 @@ class Source(IntEnum):
     GROUP = 8
 
 
-class Synonym(NamedTuple):
+class ConfigSynonym(NamedTuple):
     """A setting that the value may come from; of several the first counts."""
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
 
 
-class Entry(NamedTuple):
+class ConfigEntry(NamedTuple):
     """A setting and its value; `source` is where that comes from, None for no value."""
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
     type: ConfigType
-    synonyms: tuple[Synonym, ...]
+    synonyms: tuple[ConfigSynonym, ...]
     read_only: bool = False
     is_sensitive: bool = False
 
@@ -291,55 +291,57 @@ _BROKER: Final = (
 )
 
 
-def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[Entry]:
+def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigEntry]:
     """Every setting of a topic, by name."""
     entries = []
     for name, (kind, behind) in _TOPIC.items():
-        synonyms: list[Synonym] = []
+        synonyms: list[ConfigSynonym] = []
         if name in config.given:
-            synonyms.append(Synonym(name, config.given[name], Source.TOPIC))
+            synonyms.append(ConfigSynonym(name, config.given[name], ConfigSource.TOPIC))
         if name == "max.message.bytes" and str(settings.message_max_bytes) != DEFAULTS[name]:
-            synonyms.append(Synonym(behind, str(settings.message_max_bytes), Source.BROKER))
+            synonyms.append(
+                ConfigSynonym(behind, str(settings.message_max_bytes), ConfigSource.BROKER)
+            )
         if behind:
             default = _OTHER_UNITS.get(behind, DEFAULTS[name])
-            synonyms.append(Synonym(behind, default, Source.DEFAULT))
-        source = synonyms[0].source if synonyms else Source.DEFAULT
-        entries.append(Entry(name, config[name], source, kind, tuple(synonyms)))
+            synonyms.append(ConfigSynonym(behind, default, ConfigSource.DEFAULT))
+        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+        entries.append(ConfigEntry(name, config[name], source, kind, tuple(synonyms)))
     return entries
 
 
-def group_entries(given: Mapping[str, str], settings: BrokerSettings) -> list[Entry]:
+def group_entries(given: Mapping[str, str], settings: BrokerSettings) -> list[ConfigEntry]:
     """The settings of a group, by name, with those that it was `given`."""
     entries = []
     for name, row in GROUP_SETTINGS.items():
         value = row.value(settings)
-        synonyms = [Synonym(name, given[name], Source.GROUP)] if name in given else []
+        synonyms = [ConfigSynonym(name, given[name], ConfigSource.GROUP)] if name in given else []
         if value != row.default:
-            synonyms.append(Synonym(row.behind, str(value), Source.BROKER))
-        synonyms.append(Synonym(row.behind, str(row.default), Source.DEFAULT))
+            synonyms.append(ConfigSynonym(row.behind, str(value), ConfigSource.BROKER))
+        synonyms.append(ConfigSynonym(row.behind, str(row.default), ConfigSource.DEFAULT))
         first = synonyms[0]
-        entries.append(Entry(name, first.value, first.source, _INT, tuple(synonyms)))
+        entries.append(ConfigEntry(name, first.value, first.source, _INT, tuple(synonyms)))
     return entries
 
 
-def broker_entries(settings: BrokerSettings) -> list[Entry]:
+def broker_entries(settings: BrokerSettings) -> list[ConfigEntry]:
     """The settings of a broker, by Kafka's names; secrets have no value."""
     return [_broker_entry(row, settings) for row in _BROKER]
 
 
-def _broker_entry(row: _Row, settings: BrokerSettings) -> Entry:
+def _broker_entry(row: _Row, settings: BrokerSettings) -> ConfigEntry:
     value = _text(row.value(settings))
     is_set = value is not None and value != row.default
     shown = None if row.is_sensitive else value
     synonyms = []
     if is_set:
-        synonyms.append(Synonym(row.name, shown, Source.BROKER))
+        synonyms.append(ConfigSynonym(row.name, shown, ConfigSource.BROKER))
     if row.default is not None:
-        synonyms.append(Synonym(row.name, row.default, Source.DEFAULT))
-    return Entry(
+        synonyms.append(ConfigSynonym(row.name, row.default, ConfigSource.DEFAULT))
+    return ConfigEntry(
         row.name,
         shown,
-        Source.BROKER if is_set else Source.DEFAULT,
+        ConfigSource.BROKER if is_set else ConfigSource.DEFAULT,
         row.type,
         tuple(synonyms),
         row.read_only,

@@ -14,7 +14,7 @@ from .releases import Release
 
 __all__ = [
     "ASSIGNORS",
-    "ConsumerGroupSettings",
+    "ConsumerGroupSettingsProtocol",
     "MigrationPolicy",
     "check_consumer_groups",
     "rebalance_protocols",
@@ -50,7 +50,7 @@ class MigrationPolicy(Enum):
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
-class ConsumerGroupSettings(Protocol):
+class ConsumerGroupSettingsProtocol(Protocol):
     """Those that are checked together; times are in ms."""
 
     @property
@@ -73,7 +73,7 @@ class ConsumerGroupSettings(Protocol):
     def group_consumer_migration_policy(self) -> str: ...
 
 
-def check_consumer_groups(settings: ConsumerGroupSettings) -> None:
+def check_consumer_groups(settings: ConsumerGroupSettingsProtocol) -> None:
     """Raises ConfigurationError for what Kafka's broker would not start with."""
     _check_between(
         "group_consumer_session_timeout_ms",

@@ -21,13 +21,13 @@ __all__ = ["ANONYMOUS", "Context", "Principal"]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Of one request.
+    """The context of one request.
 
-    `endpoint` is where the client reached us, `host` the address that it came from, `client_id`
-    what it calls itself, None for nothing. `versions` are those that this node answers, by api
-    key. `by_token` tells that the client came in by a delegation token, `security_protocol` what
-    its listener asks for: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. `fetch_sessions` are those of
-    this node. `refuse` is what a fault of a test lets the handler refuse.
+    `endpoint` is the endpoint that the client connected to, `host` the address of the client,
+    `client_id` its client id or None. `versions` are the versions that this node supports, by api
+    key. `token_authenticated` is True if the client authenticated by a delegation token;
+    `security_protocol` is that of the listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+    `fetch_sessions` are those of this node. `refuse` is the error that a test injects here.
     """
 
     cluster: ClusterState
@@ -38,7 +38,7 @@ class Context:
     host: str = ""
     client_id: str | None = None
     principal: Principal = ANONYMOUS
-    by_token: bool = False
+    token_authenticated: bool = False
     security_protocol: str = PLAINTEXT
     fetch_sessions: FetchSessionCache = field(default_factory=FetchSessionCache)
     refuse: Refuse | None = None

@@ -12,32 +12,32 @@ from .authorization import check
 from .authorizer import Operation, ResourceType
 from .context import Context
 from .decisions import Decision, Wait
-from .groups import AnyGroup, Awaited, ConsumerGroup, Group, Moment
+from .groups import AnyGroup, ClassicGroup, ClockReading, ConsumerGroup, PendingResult
 
 __all__ = [
-    "answered",
     "check_consumer_protocol",
     "check_coordinator",
     "check_member_request",
+    "clock_reading",
     "find_group",
     "find_or_create_group",
     "join_classic_group",
     "join_consumer_group",
-    "moment",
-    "moment_by",
+    "read_clock",
+    "respond_when_complete",
 ]
 
 A = TypeVar("A")
 
 
-def moment(context: Context) -> Moment:
+def clock_reading(context: Context) -> ClockReading:
     """Now, by the clock of the node."""
-    return moment_by(context.clock)
+    return read_clock(context.clock)
 
 
-def moment_by(clock: Clock) -> Moment:
+def read_clock(clock: Clock) -> ClockReading:
     """The same where there is no request."""
-    return Moment(round(clock.monotonic() * 1000), clock.now_ms())
+    return ClockReading(round(clock.monotonic() * 1000), clock.now_ms())
 
 
 def check_coordinator(context: Context, group_id: str) -> None:
@@ -56,14 +56,14 @@ def find_group(context: Context, group_id: str) -> AnyGroup | None:
 
     Raises NOT_COORDINATOR.
     """
-    keeper = context.cluster.offsets_topic
-    return keeper.find(context.endpoint.node_id, group_id, moment(context))
+    coordinator = context.cluster.offsets_topic
+    return coordinator.find(context.endpoint.node_id, group_id, clock_reading(context))
 
 
 def find_or_create_group(context: Context, group_id: str) -> AnyGroup:
     """The same; a group that is not there is made, and not written."""
-    keeper = context.cluster.offsets_topic
-    return keeper.find_or_create(context.endpoint.node_id, group_id, moment(context))
+    coordinator = context.cluster.offsets_topic
+    return coordinator.find_or_create(context.endpoint.node_id, group_id, clock_reading(context))
 
 
 def join_classic_group(context: Context, group_id: str) -> AnyGroup:
@@ -71,8 +71,8 @@ def join_classic_group(context: Context, group_id: str) -> AnyGroup:
 
     Raises NOT_COORDINATOR, and what the log answers where that cannot be written.
     """
-    keeper = context.cluster.offsets_topic
-    return keeper.to_join(context.endpoint.node_id, group_id, moment(context))
+    coordinator = context.cluster.offsets_topic
+    return coordinator.to_join(context.endpoint.node_id, group_id, clock_reading(context))
 
 
 def join_consumer_group(context: Context, group_id: str) -> ConsumerGroup:
@@ -80,8 +80,8 @@ def join_consumer_group(context: Context, group_id: str) -> ConsumerGroup:
 
     Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a classic group that stays one.
     """
-    keeper = context.cluster.offsets_topic
-    return keeper.consumer_group(context.endpoint.node_id, group_id, moment(context))
+    coordinator = context.cluster.offsets_topic
+    return coordinator.consumer_group(context.endpoint.node_id, group_id, clock_reading(context))
 
 
 def check_member_request(context: Context, group_id: str) -> None:
@@ -94,20 +94,23 @@ def check_member_request(context: Context, group_id: str) -> None:
         raise api_error("INVALID_GROUP_ID", "the group id is empty")
 
 
-def answered(
-    context: Context, group: Group, awaited: Awaited[A], written: Callable[[A], Response]
+def respond_when_complete(
+    context: Context,
+    group: ClassicGroup,
+    pending: PendingResult[A],
+    respond: Callable[[A], Response],
 ) -> Decision:
     """The response, once the group has an answer; time goes on for the group while that waits."""
 
     def look() -> Decision:
-        if awaited.answer is not None:
-            return written(awaited.answer)
-        until_ms = group.next_ms
+        if pending.answer is not None:
+            return respond(pending.answer)
+        until_ms = group.next_deadline_ms
         assert until_ms is not None, "a group in which somebody waits changes by itself"
         return Wait(until=until_ms / 1000, wake=[group], then=look_again)
 
     def look_again(time_is_over: bool) -> Decision:
-        group.advance(moment(context))
+        group.advance(clock_reading(context))
         return look()
 
     return look()

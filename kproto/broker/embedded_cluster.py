@@ -13,7 +13,7 @@ from ..clock import Clock
 from ..messages.base import Request
 from ..records import Record
 from .cluster_state import ClusterState
-from .coordinating import moment_by
+from .coordinating import read_clock
 from .faults import Control, ControlFunction, Controls
 from .node import Node
 from .registry import Api
@@ -195,7 +195,7 @@ class EmbeddedCluster:
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic. Raises BrokerResponseError."""
-        now = moment_by(self._clock)
+        now = read_clock(self._clock)
         self._cluster.delete_topic(self._cluster.topics.named(name), now)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from .api_error import api_error
 from .settings import BrokerSettings
 
-__all__ = ["GROUP_SETTINGS", "GroupConfigs", "GroupSetting", "Op"]
+__all__ = ["GROUP_SETTINGS", "AlterOp", "GroupConfigManager", "GroupSetting"]
 
 #: Bounds that no setting of the embedded broker has: those that Kafka begins with.
 _ASSIGNMENT_BOUNDS_MS: Final = 0, 15_000
@@ -22,7 +22,7 @@ _ASSIGNMENT_BOUNDS_MS: Final = 0, 15_000
 _MOST: Final = 0x7FFF_FFFF
 
 
-class Op:
+class AlterOp:
     """What is to be done with a value, by the numbers of IncrementalAlterConfigs (KIP-339)."""
 
     SET: Final = 0
@@ -86,7 +86,7 @@ GROUP_SETTINGS: Final[Mapping[str, GroupSetting]] = MappingProxyType(
 )
 
 
-class GroupConfigs:
+class GroupConfigManager:
     """What each group was given, by name, in the text that it was given in."""
 
     def __init__(self, settings: BrokerSettings) -> None:
@@ -110,16 +110,16 @@ class GroupConfigs:
         if len({name for name, *_ in changes}) < len(changes):
             raise api_error("INVALID_REQUEST", "Error due to duplicate config keys")
         for name, operation, value in changes:
-            if operation != Op.DELETE and value is None:
+            if operation != AlterOp.DELETE and value is None:
                 raise api_error("INVALID_REQUEST", f"Null value not supported for : {name}")
         given = dict(self.given(group_id))
         for name, operation, value in changes:
-            if operation == Op.DELETE:
+            if operation == AlterOp.DELETE:
                 given.pop(name, None)
-            elif operation == Op.SET:
+            elif operation == AlterOp.SET:
                 given[name] = str(value).strip() if name in GROUP_SETTINGS else str(value)
-            elif operation in (Op.APPEND, Op.SUBTRACT):
-                what = "APPEND" if operation == Op.APPEND else "SUBTRACT"
+            elif operation in (AlterOp.APPEND, AlterOp.SUBTRACT):
+                what = "APPEND" if operation == AlterOp.APPEND else "SUBTRACT"
                 raise api_error(
                     "INVALID_CONFIG", f"Can't {what} to key {name} because its type is not LIST."
                 )

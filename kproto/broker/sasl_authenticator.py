@@ -96,7 +96,7 @@ class SaslAuthenticator:
         if request.api_key == ApiVersionsRequest.API_KEY and (
             isinstance(response, ApiVersionsResponse) and not response.error_code
         ):
-            self._authentication.versions_were_told()
+            self._authentication.on_api_versions_answered()
 
     async def take_token_without_header(self, token: bytes) -> bytes:
         """The answer to a token without a header. Raises CloseConnection for a refusal."""
@@ -106,7 +106,7 @@ class SaslAuthenticator:
         return answer.token
 
     def _refuse_instead_of_token(self, message: object) -> Response:
-        self._authentication.refuse_instead_of_token()
+        self._authentication.reject_unexpected_request()
         self.closing = "it sent something else where a token was due"
         code = code_of("ILLEGAL_SASL_STATE")
         if isinstance(message, SaslHandshakeRequest):
@@ -126,7 +126,7 @@ class SaslAuthenticator:
 
     async def _take(self, token: bytes | memoryview) -> Answer:
         authentication, clock = self._authentication, self._clock
-        if authentication.asks_validator:
+        if authentication.uses_validator:
             take = partial(authentication.take, bytes(token), clock.monotonic, clock.now_ms)
             answer = await asyncio.get_running_loop().run_in_executor(
                 self._validators, partial(contextvars.copy_context().run, take)

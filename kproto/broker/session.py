@@ -26,8 +26,14 @@ from .context import Context
 from .decisions import CloseConnection, Wait
 from .delayed_responses import await_response
 from .faults import Controls, Cut, Delay, Refuse
-from .faults.error_responses import Known, add_to, is_handled, mark, rest_of
-from .faults.outcomes import Fate
+from .faults.error_responses import (
+    TopicLookup,
+    is_refused_by_handler,
+    mark_refused,
+    merge_refused,
+    split_refused,
+)
+from .faults.outcomes import RequestOutcome
 from .log_escaping import log_safe
 from .principals import USER, Principal
 from .registry import Api
@@ -256,10 +262,10 @@ class Session(asyncio.BufferedProtocol):
         if fate.close:
             raise CloseConnection("a control function closed it")
 
-    async def _fate_of(self, request: ReceivedRequest) -> Fate:
+    async def _fate_of(self, request: ReceivedRequest) -> RequestOutcome:
         """What the controls decide; a delay passes here."""
-        fate = Fate()
-        for outcome in self._controls.outcomes(request, self._known):
+        fate = RequestOutcome()
+        for outcome in self._controls.outcomes(request, self._topic_lookup):
             if isinstance(outcome, Delay):
                 self._flush()
                 await self._clock.sleep(outcome.ms / 1000)
@@ -269,12 +275,12 @@ class Session(asyncio.BufferedProtocol):
         return fate
 
     @property
-    def _known(self) -> Known:
+    def _topic_lookup(self) -> TopicLookup:
         """What a control has to know of topics and fetch sessions."""
         context = self._context
-        return Known(context.cluster.topics.name_of, context.fetch_sessions.partitions_of)
+        return TopicLookup(context.cluster.topics.name_of, context.fetch_sessions.partitions_of)
 
-    async def _handle(self, request: ReceivedRequest, fate: Fate) -> None:
+    async def _handle(self, request: ReceivedRequest, fate: RequestOutcome) -> None:
         """Let the broker work, and answer as far as `fate` lets it."""
         if fate.answer is not None:
             response: Response | None = fate.answer
@@ -300,18 +306,18 @@ class Session(asyncio.BufferedProtocol):
         message, version = request.message, request.version
         if refuse is None or message is None:
             return await self._answer(request)
-        if is_handled(message, refuse):
+        if is_refused_by_handler(message, refuse):
             answer = await self._answer(request, refuse)
-            mark(answer, refuse, self._known)
+            mark_refused(answer, refuse, self._topic_lookup)
             return answer
-        rest, refused = rest_of(message, version, refuse, self._known)
+        rest, refused = split_refused(message, version, refuse, self._topic_lookup)
         if not expects_response(message, version):
             raise CloseConnection("a control function refused a request without an answer")
         if rest is None:
             return refused
         answer = await self._answer(request._replace(message=rest))
         if answer is not None:
-            add_to(answer, refused, message, version)
+            merge_refused(answer, refused, message, version)
         return answer
 
     async def _rest(self, ms: int) -> None:
@@ -332,7 +338,9 @@ class Session(asyncio.BufferedProtocol):
         identity = gate.identity
         if identity is not None:
             self._context = replace(
-                self._context, principal=identity.principal, by_token=identity.by_token
+                self._context,
+                principal=identity.principal,
+                token_authenticated=identity.token_authenticated,
             )
             self._reader.max_frame_bytes = self._settings.max_frame_bytes
 

@@ -127,8 +127,8 @@ class Topics:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         #: How many topics have been made so far, those that are gone too; and how many are gone.
-        self.made = 0
-        self.gone = 0
+        self.created_count = 0
+        self.deleted_count = 0
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._by_name.values())
@@ -185,7 +185,7 @@ class Topics:
         """Take a topic whose name was checked."""
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
-        self.made += 1
+        self.created_count += 1
 
     def apply_retention(self, now_ms: int) -> None:
         """Drop what no log keeps any more at `now_ms`."""
@@ -197,7 +197,7 @@ class Topics:
         """Delete a topic and its records; whoever waits for them is woken."""
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
-        self.gone += 1
+        self.deleted_count += 1
         for partition in topic.partitions:
             partition.log.delete_before(partition.log.end_offset)
             partition.log.notify()

@@ -18,8 +18,8 @@ import pytest
 
 from kproto.broker import Broker, BrokerSettings
 from kproto.broker.coordinators import java_hash
-from kproto.broker.groups import Moment
-from kproto.broker.groups.classic_group import Group
+from kproto.broker.groups import ClockReading
+from kproto.broker.groups.classic_group import ClassicGroup
 from kproto.messages.base import Request
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
@@ -175,8 +175,8 @@ class Pair:
         """Of the embedded group: who leads, how many are in it, its protocol."""
 
         def look(broker: Broker) -> tuple[str | None, int, str | None]:
-            group = broker._cluster.groups.find(self.ours.group_id, Moment(0, 0))
-            if not isinstance(group, Group):
+            group = broker._cluster.groups.find(self.ours.group_id, ClockReading(0, 0))
+            if not isinstance(group, ClassicGroup):
                 return None, 0, None
             return group.leader, len(group.members), group.protocol
 

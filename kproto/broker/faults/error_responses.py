@@ -23,10 +23,19 @@ from ...protocol.received import ReceivedRequest
 from ...wire.errors import ConfigurationError
 from .outcomes import Refuse
 
-__all__ = ["NOTHING", "Known", "add_to", "concerns", "is_handled", "mark", "rest_of", "says_all"]
+__all__ = [
+    "NO_TOPICS",
+    "TopicLookup",
+    "applies_to",
+    "is_refused_by_handler",
+    "is_top_level_error",
+    "mark_refused",
+    "merge_refused",
+    "split_refused",
+]
 
 
-class Known(NamedTuple):
+class TopicLookup(NamedTuple):
     """What a broker knows and a request does not say.
 
     `name_of` gives the name of a topic by its id, an empty one where there is none; `held` the
@@ -37,7 +46,7 @@ class Known(NamedTuple):
     held: Callable[[int], Iterable[tuple[str, int]]]
 
 
-NOTHING: Final = Known(lambda topic_id: "", lambda session_id: ())
+NO_TOPICS: Final = TopicLookup(lambda topic_id: "", lambda session_id: ())
 
 
 class _Step(NamedTuple):
@@ -188,7 +197,7 @@ _OF_ALL_FETCHED: Final = frozenset(
 )
 
 
-def concerns(request: ReceivedRequest, refuse: Refuse, known: Known) -> bool:
+def applies_to(request: ReceivedRequest, refuse: Refuse, known: TopicLookup) -> bool:
     """Whether a request is about anything that is refused.
 
     Raises ConfigurationError where the API has no place for a code.
@@ -200,10 +209,10 @@ def concerns(request: ReceivedRequest, refuse: Refuse, known: Known) -> bool:
         if not refuse.partitions:
             return True
         if isinstance(message, FetchRequest):
-            return any(refuse.means(*place) for place in _read(message, known))
+            return any(refuse.includes(*place) for place in _read(message, known))
         if message.topics is None or (request.version == 0 and not message.topics):
             return True
-        return any(refuse.means(_name(topic, known)) for topic in message.topics)
+        return any(refuse.includes(_name(topic, known)) for topic in message.topics)
     if isinstance(message, OffsetFetchRequest) and refuse.partitions:
         return _fetches_any(message, request.version, refuse, known)
     place = _place_of(message, request.version, some=bool(refuse.partitions))
@@ -212,7 +221,7 @@ def concerns(request: ReceivedRequest, refuse: Refuse, known: Known) -> bool:
     return any(_meant(place, message, refuse, known))
 
 
-def _read(request: FetchRequest, known: Known) -> set[tuple[str, int]]:
+def _read(request: FetchRequest, known: TopicLookup) -> set[tuple[str, int]]:
     """Topics and partitions that a Fetch reads, those of its session too."""
     read: set[tuple[str, int]] = set()
     if request.session_epoch > 0:
@@ -226,17 +235,19 @@ def _read(request: FetchRequest, known: Known) -> set[tuple[str, int]]:
     return read
 
 
-def _fetches_any(request: OffsetFetchRequest, version: int, refuse: Refuse, known: Known) -> bool:
+def _fetches_any(
+    request: OffsetFetchRequest, version: int, refuse: Refuse, known: TopicLookup
+) -> bool:
     """Whether an OffsetFetch is about what is meant; who asks for all topics asks for that, too."""
     wanted: list[Any] = [request]
     if version >= _FIRST_VERSION_OF_MANY_GROUPS:
         wanted = list(request.groups)
-        if any(refuse.means(group.group_id) for group in wanted):
+        if any(refuse.includes(group.group_id) for group in wanted):
             return True
     return any(
         group.topics is None
         or any(
-            refuse.means(_name(topic, known), index)
+            refuse.includes(_name(topic, known), index)
             for topic in group.topics
             for index in topic.partition_indexes
         )
@@ -244,22 +255,22 @@ def _fetches_any(request: OffsetFetchRequest, version: int, refuse: Refuse, know
     )
 
 
-def is_handled(request: Request[Any], refuse: Refuse) -> bool:
+def is_refused_by_handler(request: Request[Any], refuse: Refuse) -> bool:
     """Whether the broker answers the request itself, and refuses while it does or is marked."""
     if isinstance(request, OffsetFetchRequest):
         return bool(refuse.partitions)
     return isinstance(request, MetadataRequest) or (
-        isinstance(request, FetchRequest) and not says_all(refuse)
+        isinstance(request, FetchRequest) and not is_top_level_error(refuse)
     )
 
 
-def says_all(refuse: Refuse) -> bool:
+def is_top_level_error(refuse: Refuse) -> bool:
     """Whether a code is said of a whole Fetch."""
     return error_code(refuse.code).name in _OF_ALL_FETCHED
 
 
-def rest_of(
-    request: Request[Any], version: int, refuse: Refuse, known: Known = NOTHING
+def split_refused(
+    request: Request[Any], version: int, refuse: Refuse, known: TopicLookup = NO_TOPICS
 ) -> tuple[Request[Any] | None, Response]:
     """What of a request the broker works on, None for nothing, and the answer to the refused rest.
 
@@ -279,7 +290,7 @@ def rest_of(
     return (left if getattr(left, place.steps[0].asked) else None), answer
 
 
-def add_to(answer: Response, refused: Response, request: Request[Any], version: int) -> None:
+def merge_refused(answer: Response, refused: Response, request: Request[Any], version: int) -> None:
     """Put what was refused into the answer to the rest."""
     place = _place_of(request, version, some=True)
     assert place is not None, "else there is no rest"
@@ -294,24 +305,24 @@ def add_to(answer: Response, refused: Response, request: Request[Any], version: 
             answered.append(member)
 
 
-def mark(answer: Response | None, refuse: Refuse, known: Known = NOTHING) -> None:
+def mark_refused(answer: Response | None, refuse: Refuse, known: TopicLookup = NO_TOPICS) -> None:
     """Let Metadata and OffsetFetch say the error of the topics and partitions that are meant."""
     if isinstance(answer, MetadataResponse):
         _mark_topics(answer, refuse)
     elif isinstance(answer, OffsetFetchResponse):
         _mark_offsets(answer.topics, refuse, known)
         for group in answer.groups:
-            if refuse.means(group.group_id):
+            if refuse.includes(group.group_id):
                 group.error_code = refuse.code
                 group.topics = []
             _mark_offsets(group.topics, refuse, known)
 
 
-def _mark_offsets(topics: Iterable[Any], refuse: Refuse, known: Known) -> None:
+def _mark_offsets(topics: Iterable[Any], refuse: Refuse, known: TopicLookup) -> None:
     for topic in topics:
         name = _name(topic, known)
         for partition in topic.partitions:
-            if refuse.means(name, partition.partition_index):
+            if refuse.includes(name, partition.partition_index):
                 _say(partition, refuse)
                 partition.committed_leader_epoch = -1
                 partition.metadata = ""
@@ -320,11 +331,11 @@ def _mark_offsets(topics: Iterable[Any], refuse: Refuse, known: Known) -> None:
 def _mark_topics(answer: MetadataResponse, refuse: Refuse) -> None:
     for topic in answer.topics:
         name = topic.name or ""
-        if not refuse.means(name):
+        if not refuse.includes(name):
             continue
         if refuse.partitions.get(name):
             for partition in topic.partitions:
-                if refuse.means(name, partition.partition_index):
+                if refuse.includes(name, partition.partition_index):
                     partition.error_code = refuse.code
                     partition.leader_id = -1
         else:
@@ -349,24 +360,26 @@ def _place_of(request: Request[Any], version: int, *, some: bool) -> _Place | No
     return None
 
 
-def _meant(place: _Place, request: Request[Any], refuse: Refuse, known: Known) -> Iterator[bool]:
+def _meant(
+    place: _Place, request: Request[Any], refuse: Refuse, known: TopicLookup
+) -> Iterator[bool]:
     for member in getattr(request, place.steps[0].asked) or ():
         name = _name(member, known)
         if len(place.steps) == 1:
-            yield refuse.means(name)
+            yield refuse.includes(name)
         else:
             for inner in getattr(member, place.steps[1].asked):
-                yield refuse.means(name, _index(inner))
+                yield refuse.includes(name, _index(inner))
 
 
-def _split(place: _Place, left: Any, answer: Any, refuse: Refuse, known: Known) -> None:
+def _split(place: _Place, left: Any, answer: Any, refuse: Refuse, known: TopicLookup) -> None:
     """Move what is meant from `left` to `answer`."""
     steps, top = place.steps, type(answer)
     first = steps[0]
     kept = []
     for member in getattr(left, first.asked) or ():
         name = _name(member, known)
-        if not refuse.means(name):
+        if not refuse.includes(name):
             kept.append(member)
             continue
         told = _named_again(first, member, top)
@@ -374,8 +387,10 @@ def _split(place: _Place, left: Any, answer: Any, refuse: Refuse, known: Known) 
             _say(told, refuse, place.says_why)
         else:
             inner = steps[1]
-            meant = [it for it in getattr(member, inner.asked) if refuse.means(name, _index(it))]
-            rest = [it for it in getattr(member, inner.asked) if not refuse.means(name, _index(it))]
+            meant = [it for it in getattr(member, inner.asked) if refuse.includes(name, _index(it))]
+            rest = [
+                it for it in getattr(member, inner.asked) if not refuse.includes(name, _index(it))
+            ]
             for it in meant:
                 deep = _named_again(inner, it, top)
                 _say(deep, refuse, place.says_why)
@@ -411,7 +426,7 @@ def _say(struct: Any, refuse: Refuse, says_why: bool = True) -> None:
         struct.error_message = "a fault of the test"
 
 
-def _name(member: Any, known: Known = NOTHING) -> str:
+def _name(member: Any, known: TopicLookup = NO_TOPICS) -> str:
     """What a member of a request is called, as far as it is a topic or the like."""
     if isinstance(member, str):
         return member

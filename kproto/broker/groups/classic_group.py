@@ -1,9 +1,9 @@
 """One classic group: what requests and the passing of time make of it, by the table in `states`.
 
-Time is lazy: whoever touches a group calls `advance` first, which carries out what has come due,
-each at its own moment. What a request waits for is an `Awaited`; `next_ms` says when the group next
-changes by itself, and who waits is notified when that, or an answer, has come nearer. Knows no
-message, no clock and no coordinator.
+Time is lazy: callers call `advance` first, which runs what is due, each at its own deadline. A
+request that waits gets a `PendingResult`; `next_deadline_ms` is when the group next changes by
+itself. The group notifies its watchers when a result is complete or that deadline becomes earlier.
+Knows no message, no clock and no coordinator.
 
 KIP-62, 134, 345, 394, 559, 800, 814. The order of checks is that of a coordinator of Kafka 4.4.0.
 """
@@ -19,62 +19,77 @@ from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
 from ..log_escaping import log_safe
 from ..watchable import Watchable
-from .admission import asks, has_room, supports
-from .answers import NO_ERROR, Awaited, JoinAnswer, SyncAnswer, ToldMember
-from .asked import Joining, Leaving, Syncing
-from .classic_group_state import CAME_FROM, Event, GroupState, Then, then
-from .classic_members import Roster
-from .clock_reading import Moment
-from .committed_offsets import Offsets
-from .group_config import GroupLimits
-from .group_metadata import GroupMetadata
-from .kept import fill, metadata_of
-from .members import Member, ProtocolsOf
-from .phases import JoinPhase, SyncPhase
+from .classic_group_state import (
+    PREVIOUS_STATES,
+    Action,
+    ClassicGroupState,
+    Event,
+    JoinDeadline,
+    SyncDeadline,
+    action_for,
+)
+from .classic_members import (
+    NO_ERROR,
+    ClassicMember,
+    ClassicMembers,
+    JoinRequest,
+    JoinResult,
+    JoinResultMember,
+    LeaveRequest,
+    PendingResult,
+    ProtocolsOf,
+    SyncRequest,
+    SyncResult,
+)
+from .clock_reading import ClockReading
+from .committed_offsets import CommittedOffsets
+from .group_config import GroupConfig
+from .group_metadata import GroupMetadata, metadata_of, restore_members
 
-__all__ = ["Group"]
+__all__ = ["ClassicGroup"]
 
 logger = logging.getLogger("kproto.broker")
 
-EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 
 
-class Group(Watchable):
-    """A new one is Empty. `store` is called when what is kept of it is about to change.
+class ClassicGroup(Watchable):
+    """A group of the classic protocol; a new group is Empty.
 
-    It raises where that cannot be written; then it has not happened, and who asked for it hears so.
+    `store` is called before a change of the stored metadata takes effect. If it raises, the change
+    does not happen and the request gets the error.
     """
 
     def __init__(
         self,
         group_id: str,
-        limits: GroupLimits,
-        store: Callable[[Group, Moment], None],
-        now: Moment,
+        limits: GroupConfig,
+        store: Callable[[ClassicGroup, ClockReading], None],
+        now: ClockReading,
     ) -> None:
         super().__init__()
         self.group_id = group_id
         self.state = EMPTY
         #: Since when, in ms since 1970.
-        self.state_since_ms: int | None = now.date_ms
+        self.state_since_ms: int | None = now.timestamp_ms
         self.generation = 0
         #: That of the members, such as `consumer`; None for a group that never had one.
         self.protocol_type: str | None = None
         #: That of the generation, such as `range`.
         self.protocol: str | None = None
-        self.offsets = Offsets()
+        self.offsets = CommittedOffsets()
         self._limits = limits
         self._store = store
-        self._roster = Roster()
-        self._former = DEAD
+        self._members = ClassicMembers()
+        self._previous_state = DEAD
         self._topics: frozenset[str] | None = None
         #: Members that have not sent SyncGroup in this generation.
-        self._to_sync: set[str] = set()
-        self._join_phase: JoinPhase | None = None
-        self._sync_phase: SyncPhase | None = None
+        self._pending_sync_members: set[str] = set()
+        self._join_deadline: JoinDeadline | None = None
+        self._sync_deadline: SyncDeadline | None = None
         #: Somebody joined since the delay of the first rebalance began.
-        self._grew = False
-        self._answered = False
+        self._member_joined_during_delay = False
+        self._has_completed_results = False
 
     # What others want to know
 
@@ -83,24 +98,24 @@ class Group(Watchable):
         return "classic"
 
     @property
-    def members(self) -> dict[str, Member]:
+    def members(self) -> dict[str, ClassicMember]:
         """By member id, in the order in which they joined. Not to be changed."""
-        return self._roster.members
+        return self._members.members
 
     @property
     def static_ids(self) -> dict[str, str]:
         """The member ids of static members, by instance id. Not to be changed."""
-        return self._roster.static_ids
+        return self._members.static_ids
 
     @property
     def pending_ids(self) -> tuple[str, ...]:
         """Member ids that were given to somebody who has not joined yet (KIP-394)."""
-        return tuple(self._roster.pending)
+        return tuple(self._members.pending)
 
     @property
     def leader(self) -> str | None:
         """The member id of the leader."""
-        return self._roster.leader
+        return self._members.leader
 
     @property
     def last_empty_at(self) -> int | None:
@@ -114,99 +129,109 @@ class Group(Watchable):
         return topic in self._topics
 
     @property
-    def next_ms(self) -> int | None:
-        """When the group next changes by itself, as `Moment.ms`; None for never."""
+    def next_deadline_ms(self) -> int | None:
+        """When the group next changes by itself, as `ClockReading.ms`; None for never."""
         return min(
             (
-                *self._roster.pending.values(),
+                *self._members.pending.values(),
                 *(it.deadline_ms for it in self.members.values() if it.deadline_ms is not None),
-                *(it.ends_ms for it in (self._join_phase, self._sync_phase) if it is not None),
+                *(
+                    it.ends_ms
+                    for it in (self._join_deadline, self._sync_deadline)
+                    if it is not None
+                ),
             ),
             default=None,
         )
 
     # What a request does
 
-    def join(self, asked: Joining, new_id: str, now: Moment) -> Awaited[JoinAnswer]:
+    def join(
+        self, request: JoinRequest, new_id: str, now: ClockReading
+    ) -> PendingResult[JoinResult]:
         """Take a member in, or in again; `new_id` is for one that has no id yet."""
-        before = self._enter(now)
-        awaited = self._join(asked, new_id, now)
-        self._leave_off(before, now)
-        return awaited
+        before = self._begin_request(now)
+        pending = self._join(request, new_id, now)
+        self._finish_request(before, now)
+        return pending
 
-    def sync(self, asked: Syncing, now: Moment) -> Awaited[SyncAnswer]:
+    def sync(self, request: SyncRequest, now: ClockReading) -> PendingResult[SyncResult]:
         """Give a member its assignment, or take those of the leader."""
-        before = self._enter(now)
-        awaited = self._sync(asked, now)
-        self._leave_off(before, now)
-        return awaited
+        before = self._begin_request(now)
+        pending = self._sync(request, now)
+        self._finish_request(before, now)
+        return pending
 
     def heartbeat(
-        self, member_id: str, instance_id: str | None, generation: int, now: Moment
+        self, member_id: str, instance_id: str | None, generation: int, now: ClockReading
     ) -> None:
         """Let a session go on.
 
         Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
         """
-        before = self._enter(now)
-        member = self._roster.check(member_id, instance_id)
+        before = self._begin_request(now)
+        member = self._members.check(member_id, instance_id)
         self._check_generation(generation)
-        self._live_on(member, now)
-        self._leave_off(before, now)  # a shorter session than before is over sooner
-        if then(Event.HEARTBEAT, self.state) is Then.CALL_BACK:
+        self._reset_session(member, now)
+        self._finish_request(before, now)  # a shorter session than before is over sooner
+        if action_for(Event.HEARTBEAT, self.state) is Action.RESET_SESSION_AND_REJOIN:
             raise api_error("REBALANCE_IN_PROGRESS", f"group {self.group_id!r} rebalances")
 
-    def leave(self, leaving: Iterable[Leaving], now: Moment) -> list[str]:
+    def leave(self, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
         """Let members go; for each the name of an error code."""
-        before = self._enter(now)
+        before = self._begin_request(now)
         errors = [self._leave(one) for one in leaving]
         if NO_ERROR in errors:
-            self._carry_out(Event.LEFT, "members left", now)
-        self._leave_off(before, now)
+            self._apply(Event.MEMBERS_LEFT, "members left", now)
+        self._finish_request(before, now)
         return errors
 
-    def check_deletable(self, now: Moment) -> None:
+    def check_deletable(self, now: ClockReading) -> None:
         """Raises NON_EMPTY_GROUP."""
         self.advance(now)
-        if then(Event.DELETED, self.state) is not Then.REMOVE:
+        if action_for(Event.GROUP_DELETED, self.state) is not Action.REMOVE:
             raise api_error("NON_EMPTY_GROUP", f"group {self.group_id!r} is {self.state}")
 
     # What time does
 
-    def advance(self, now: Moment) -> None:
+    def advance(self, now: ClockReading) -> None:
         """Carry out what has come due, each at its own moment."""
-        before = self.next_ms
-        while (due := self.next_ms) is not None and due <= now.ms:
-            self._come_due(now.at(due))
-        self._notify_if_nearer(before)
+        before = self.next_deadline_ms
+        while (due := self.next_deadline_ms) is not None and due <= now.ms:
+            self._run_due(now.at(due))
+        self._notify_if_earlier(before)
 
-    def _come_due(self, now: Moment) -> None:
-        if self._join_phase is not None and self._join_phase.ends_ms <= now.ms:
-            self._end_join_phase(self._join_phase, now)
-        elif self._sync_phase is not None and self._sync_phase.ends_ms <= now.ms:
-            self._end_sync_phase(self._sync_phase, now)
+    def _run_due(self, now: ClockReading) -> None:
+        if self._join_deadline is not None and self._join_deadline.ends_ms <= now.ms:
+            self._on_join_deadline(self._join_deadline, now)
+        elif self._sync_deadline is not None and self._sync_deadline.ends_ms <= now.ms:
+            self._on_sync_deadline(self._sync_deadline, now)
         else:
             self._end_sessions(now)
 
-    def _end_join_phase(self, phase: JoinPhase, now: Moment) -> None:
-        longer = phase.put_off(self._limits.initial_rebalance_delay_ms) if self._grew else None
+    def _on_join_deadline(self, phase: JoinDeadline, now: ClockReading) -> None:
+        longer = (
+            phase.extended(self._limits.initial_rebalance_delay_ms)
+            if self._member_joined_during_delay
+            else None
+        )
         if longer is None:
-            self._begin_generation(now)
+            self._complete_join(now)
         else:
-            self._join_phase, self._grew = longer, False
+            self._join_deadline, self._member_joined_during_delay = longer, False
 
-    def _end_sync_phase(self, phase: SyncPhase, now: Moment) -> None:
-        self._sync_phase = None
-        if phase.generation == self.generation and self._to_sync:
-            for member_id in tuple(self._to_sync):
+    def _on_sync_deadline(self, phase: SyncDeadline, now: ClockReading) -> None:
+        self._sync_deadline = None
+        if phase.generation == self.generation and self._pending_sync_members:
+            for member_id in tuple(self._pending_sync_members):
                 self._remove(member_id)
-            self._rebalance("members sent no SyncGroup in time", now)
+            self._prepare_rebalance("members sent no SyncGroup in time", now)
 
-    def _end_sessions(self, now: Moment) -> None:
-        for member_id, deadline_ms in tuple(self._roster.pending.items()):
+    def _end_sessions(self, now: ClockReading) -> None:
+        for member_id, deadline_ms in tuple(self._members.pending.items()):
             if deadline_ms <= now.ms:
                 self._remove(member_id)
-                self._carry_out(Event.PENDING_OVER, "a new member did not join", now)
+                self._apply(Event.PENDING_MEMBER_EXPIRED, "a new member did not join", now)
                 return
         for member in self.members.values():
             if member.deadline_ms is not None and member.deadline_ms <= now.ms:
@@ -214,44 +239,46 @@ class Group(Watchable):
                 if member.is_new or not member.is_waiting:
                     self._remove(member.member_id)
                     said = log_safe(member.member_id)
-                    self._carry_out(Event.SESSION_OVER, f"the session of {said} is over", now)
+                    self._apply(Event.SESSION_EXPIRED, f"the session of {said} is over", now)
                 return
 
     # Where a coordinator goes and comes
 
-    def turn_back(self) -> None:
+    def fail_pending_requests(self) -> None:
         """All that wait hear that the group rebalances, and stay members.
 
         Nobody's session begins anew by that, so one that does not come back is missed late.
         """
-        self._tell_waiting("REBALANCE_IN_PROGRESS")
-        self._notify_if_nearer(self.next_ms)
+        self._fail_pending("REBALANCE_IN_PROGRESS")
+        self._notify_if_earlier(self.next_deadline_ms)
 
-    def _tell_waiting(self, error: str) -> None:
+    def _fail_pending(self, error: str) -> None:
         for member in self.members.values():
-            self._answer_join(member, JoinAnswer(member.member_id, error))
-            self._answer_sync(member, SyncAnswer(error))
+            self._complete_join_result(member, JoinResult(member.member_id, error))
+            self._complete_sync_result(member, SyncResult(error))
 
     def unload(self, error: str = "NOT_COORDINATOR") -> None:
         """The coordinator is one no more: all that wait hear so, and nothing is due any more."""
-        self._tell_waiting(error)
-        self._roster.clear()
-        self._to_sync.clear()
-        self._join_phase = self._sync_phase = None
-        self._answered = False
+        self._fail_pending(error)
+        self._members.clear()
+        self._pending_sync_members.clear()
+        self._join_deadline = self._sync_deadline = None
+        self._has_completed_results = False
         self.notify()
 
-    def restore(self, stored: GroupMetadata, now: Moment) -> None:
+    def restore(self, stored: GroupMetadata, now: ClockReading) -> None:
         """Be what the log says, a stable generation or an empty group; sessions begin anew."""
         self.generation, self.protocol = stored.generation, stored.protocol
         self.protocol_type, self.state_since_ms = stored.protocol_type, stored.state_ms
         self.state = STABLE if stored.members else EMPTY
-        fill(self._roster, stored, now)
-        self._topics = self._roster.subscribed(self.protocol_type, self.protocol)
+        restore_members(self._members, stored, now)
+        self._topics = self._members.subscribed(self.protocol_type, self.protocol)
         if len(self.members) > self._limits.max_size:
-            self._rebalance("the group is larger than group_max_size", now)
+            self._prepare_rebalance("the group is larger than group_max_size", now)
 
-    def begin_anew(self, protocols: ProtocolsOf, reason: str | None, now: Moment) -> None:
+    def restore_protocols(
+        self, protocols: ProtocolsOf, reason: str | None, now: ClockReading
+    ) -> None:
         """Have what members of a group support that was of the consumer protocol.
 
         For a reason they join again.
@@ -259,257 +286,277 @@ class Group(Watchable):
         for member_id, its in protocols.items():
             self.members[member_id].protocols = its
         if reason is not None:
-            self._rebalance(reason, now)
+            self._prepare_rebalance(reason, now)
 
     @property
     def metadata(self) -> GroupMetadata:
         """What is stored of it: a stable generation, or an empty group."""
         return metadata_of(
-            self._roster, self.generation, self.protocol_type, self.protocol, self.state_since_ms
+            self._members, self.generation, self.protocol_type, self.protocol, self.state_since_ms
         )
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
         """Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID for a former self."""
-        self._roster.check(member_id, instance_id)
+        self._members.check(member_id, instance_id)
 
-    def live_on(self, member_id: str, now: Moment) -> None:
+    def reset_session(self, member_id: str, now: ClockReading) -> None:
         """A member has shown that it lives, as a commit does; its session begins anew."""
-        before = self._enter(now)
-        self._live_on(self.members[member_id], now)
-        self._leave_off(before, now)
+        before = self._begin_request(now)
+        self._reset_session(self.members[member_id], now)
+        self._finish_request(before, now)
 
-    def bury(self) -> None:
+    def mark_dead(self) -> None:
         """The group is deleted."""
         self.state = DEAD
 
     # JoinGroup
 
-    def _join(self, asked: Joining, new_id: str, now: Moment) -> Awaited[JoinAnswer]:
-        if not has_room(self._roster, self.state, self._limits.max_size, asked.member_id):
-            self._remove(asked.member_id)
+    def _join(
+        self, request: JoinRequest, new_id: str, now: ClockReading
+    ) -> PendingResult[JoinResult]:
+        if not self._members.has_room(self.state, self._limits.max_size, request.member_id):
+            self._remove(request.member_id)
             return _refused("GROUP_MAX_SIZE_REACHED", "")
-        if not supports(self._roster, self.state, self.protocol_type, asked):
-            return _refused("INCONSISTENT_GROUP_PROTOCOL", asked.member_id)
-        if not asked.member_id:
-            return self._join_without_id(asked, new_id, now)
-        if asked.member_id in self._roster.pending:
-            if asked.instance_id is not None:  # ids are given to dynamic members alone
+        if not self._members.supports_protocols_of(request, self.state, self.protocol_type):
+            return _refused("INCONSISTENT_GROUP_PROTOCOL", request.member_id)
+        if not request.member_id:
+            return self._join_without_id(request, new_id, now)
+        if request.member_id in self._members.pending:
+            if request.instance_id is not None:  # ids are given to dynamic members alone
                 return _refused("UNKNOWN_SERVER_ERROR", "")
-            return self._add(asked, asked.member_id, now)
+            return self._add(request, request.member_id, now)
         try:
-            member = self._roster.check(asked.member_id, asked.instance_id)
+            member = self._members.check(request.member_id, request.instance_id)
         except BrokerResponseError as error:
-            return Awaited(JoinAnswer(asked.member_id, error.name))
-        return self._join_again(member, asked, now)
+            return PendingResult(JoinResult(request.member_id, error.name))
+        return self._join_again(member, request, now)
 
-    def _join_without_id(self, asked: Joining, new_id: str, now: Moment) -> Awaited[JoinAnswer]:
-        if asked.instance_id is not None:
-            known = self.static_ids.get(asked.instance_id)
+    def _join_without_id(
+        self, request: JoinRequest, new_id: str, now: ClockReading
+    ) -> PendingResult[JoinResult]:
+        if request.instance_id is not None:
+            known = self.static_ids.get(request.instance_id)
             if known is not None:
-                return self._replace(self.members[known], asked, new_id, now)
-        elif asked.needs_member_id:
-            self._roster.pending[new_id] = now.ms + asked.session_timeout_ms
+                return self._replace(self.members[known], request, new_id, now)
+        elif request.requires_known_member_id:
+            self._members.pending[new_id] = now.ms + request.session_timeout_ms
             return _refused("MEMBER_ID_REQUIRED", new_id)
-        return self._add(asked, new_id, now)
+        return self._add(request, new_id, now)
 
-    def _add(self, asked: Joining, member_id: str, now: Moment) -> Awaited[JoinAnswer]:
-        awaited = Awaited[JoinAnswer]()
-        member = Member(
+    def _add(
+        self, request: JoinRequest, member_id: str, now: ClockReading
+    ) -> PendingResult[JoinResult]:
+        pending = PendingResult[JoinResult]()
+        member = ClassicMember(
             member_id,
-            asked.instance_id,
-            asked.client_id,
-            asked.client_host,
-            asked.session_timeout_ms,
-            asked.rebalance_timeout_ms,
-            asked.protocols,
+            request.instance_id,
+            request.client_id,
+            request.client_host,
+            request.session_timeout_ms,
+            request.rebalance_timeout_ms,
+            request.protocols,
             is_new=True,
             deadline_ms=now.ms + self._limits.new_member_join_timeout_ms,
-            joining=awaited,
+            pending_join=pending,
         )
-        if self.state is PREPARING and self._former is EMPTY:
-            self._grew = True
+        if self.state is PREPARING and self._previous_state is EMPTY:
+            self._member_joined_during_delay = True
         if not self.members:
-            self.protocol_type = asked.protocol_type
-        self._roster.add(member)
-        self._carry_out(Event.NEW_MEMBER, asked.because("a new member"), now)
-        return awaited
+            self.protocol_type = request.protocol_type
+        self._members.add(member)
+        self._apply(Event.MEMBER_JOINED, request.because("a new member"), now)
+        return pending
 
-    def _join_again(self, member: Member, asked: Joining, now: Moment) -> Awaited[JoinAnswer]:
-        event = Event.SAME_REJOINED
-        if asked.protocols != member.protocols:
-            event = Event.CHANGED_REJOINED
+    def _join_again(
+        self, member: ClassicMember, request: JoinRequest, now: ClockReading
+    ) -> PendingResult[JoinResult]:
+        event = Event.FOLLOWER_REJOINED_UNCHANGED
+        if request.protocols != member.protocols:
+            event = Event.REJOINED_WITH_CHANGES
         elif member.member_id == self.leader:
             event = Event.LEADER_REJOINED
-        if then(event, self.state) is Then.TELL:
+        if action_for(event, self.state) is Action.RESPOND:
             leads = member.member_id == self.leader
-            return Awaited(self._told(member, self._roster.told(self.protocol) if leads else ()))
-        awaited = asks(member, asked)
-        self._carry_out(event, asked.because(event.value), now)
-        return awaited
+            return PendingResult(
+                self._join_result(
+                    member, self._members.join_result_members(self.protocol) if leads else ()
+                )
+            )
+        pending = member.rejoin(request)
+        self._apply(event, request.because(event.value), now)
+        return pending
 
     def _replace(
-        self, former: Member, asked: Joining, new_id: str, now: Moment
-    ) -> Awaited[JoinAnswer]:
+        self, former: ClassicMember, request: JoinRequest, new_id: str, now: ClockReading
+    ) -> PendingResult[JoinResult]:
         """A static member has begun anew: its former self hears so, its assignment stays."""
         former_leader = self.leader
-        self._answer_join(former, JoinAnswer(former.member_id, "FENCED_INSTANCE_ID"))
-        self._answer_sync(former, SyncAnswer("FENCED_INSTANCE_ID"))
-        member = self._roster.replace(former, new_id)
-        self._awaits_sync_of(new_id, former.member_id)
-        self._live_on(member, now)  # for as long as its former self wanted
-        awaited = asks(member, asked)
-        event = Event.REPLACED
-        if self.state is STABLE and self._roster.elect_protocol() != self.protocol:
-            event = Event.REPLACED_CHANGED
-        if then(event, self.state) is not Then.TELL_REPLACED:
-            self._carry_out(event, asked.because(event.value), now)
-            return awaited
+        self._complete_join_result(former, JoinResult(former.member_id, "FENCED_INSTANCE_ID"))
+        self._complete_sync_result(former, SyncResult("FENCED_INSTANCE_ID"))
+        member = self._members.replace(former, new_id)
+        self._move_pending_sync(new_id, former.member_id)
+        self._reset_session(member, now)  # for as long as its former self wanted
+        pending = member.rejoin(request)
+        event = Event.STATIC_MEMBER_REPLACED
+        if self.state is STABLE and self._members.select_protocol() != self.protocol:
+            event = Event.STATIC_MEMBER_REPLACED_WITH_CHANGES
+        if action_for(event, self.state) is not Action.RESPOND_TO_REPLACED_MEMBER:
+            self._apply(event, request.because(event.value), now)
+            return pending
         try:
             self._store(self, now)
         except BrokerResponseError as error:
-            told = replace(self._told(member, ()), member_id="", leader=former_leader or "")
-            self._answer_join(member, replace(told, error=error.name))
-            self._take_back(former, member, now)
-            return awaited
+            told = replace(self._join_result(member, ()), member_id="", leader=former_leader or "")
+            self._complete_join_result(member, replace(told, error=error.name))
+            self._restore_replaced_member(former, member, now)
+            return pending
         leads = member.member_id == self.leader
-        if asked.may_skip:
+        if request.supports_skipping_assignment:
             told = replace(
-                self._told(member, self._roster.told(self.protocol) if leads else ()),
+                self._join_result(
+                    member, self._members.join_result_members(self.protocol) if leads else ()
+                ),
                 skip_assignment=leads,
             )
         else:  # who cannot skip it shall not take itself for the leader
-            told = replace(self._told(member, ()), leader=former_leader or "")
-        self._answer_join(member, told)
-        return awaited
+            told = replace(self._join_result(member, ()), leader=former_leader or "")
+        self._complete_join_result(member, told)
+        return pending
 
-    def _take_back(self, former: Member, member: Member, now: Moment) -> None:
+    def _restore_replaced_member(
+        self, former: ClassicMember, member: ClassicMember, now: ClockReading
+    ) -> None:
         """A static member has not begun anew: its former self is a member again, as it was."""
-        self._roster.swap(member, former)
-        self._awaits_sync_of(former.member_id, member.member_id)
-        self._live_on(former, now)
+        self._members.swap(member, former)
+        self._move_pending_sync(former.member_id, member.member_id)
+        self._reset_session(former, now)
 
-    def _awaits_sync_of(self, member_id: str, instead_of: str) -> None:
-        if instead_of in self._to_sync:
-            self._to_sync.remove(instead_of)
-            self._to_sync.add(member_id)
+    def _move_pending_sync(self, member_id: str, instead_of: str) -> None:
+        if instead_of in self._pending_sync_members:
+            self._pending_sync_members.remove(instead_of)
+            self._pending_sync_members.add(member_id)
 
     # SyncGroup
 
-    def _sync(self, asked: Syncing, now: Moment) -> Awaited[SyncAnswer]:
+    def _sync(self, request: SyncRequest, now: ClockReading) -> PendingResult[SyncResult]:
         try:
-            member = self._roster.check(asked.member_id, asked.instance_id)
-            self._check_generation(asked.generation)
+            member = self._members.check(request.member_id, request.instance_id)
+            self._check_generation(request.generation)
         except BrokerResponseError as error:
-            return Awaited(SyncAnswer(error.name))
-        if not asked.is_of(self.protocol_type, self.protocol):
-            return Awaited(SyncAnswer("INCONSISTENT_GROUP_PROTOCOL"))
+            return PendingResult(SyncResult(error.name))
+        if not request.matches_protocol(self.protocol_type, self.protocol):
+            return PendingResult(SyncResult("INCONSISTENT_GROUP_PROTOCOL"))
         leads = member.member_id == self.leader
-        what = then(Event.LEADER_SYNCED if leads else Event.SYNCED, self.state)
-        if what is Then.REBALANCE_IN_PROGRESS:
-            return Awaited(SyncAnswer("REBALANCE_IN_PROGRESS"))
-        self._to_sync.discard(member.member_id)
-        if not self._to_sync:
-            self._sync_phase = None
-        if what is Then.TELL:
-            return Awaited(self._assigned(member))
-        awaited = member.syncing = member.syncing or Awaited()
-        if what is Then.ASSIGN:
-            self._assign(asked.assignments, now)
-        return awaited
+        what = action_for(Event.LEADER_SYNCED if leads else Event.FOLLOWER_SYNCED, self.state)
+        if what is Action.REBALANCE_IN_PROGRESS:
+            return PendingResult(SyncResult("REBALANCE_IN_PROGRESS"))
+        self._pending_sync_members.discard(member.member_id)
+        if not self._pending_sync_members:
+            self._sync_deadline = None
+        if what is Action.RESPOND:
+            return PendingResult(self._sync_result(member))
+        pending = member.pending_sync = member.pending_sync or PendingResult()
+        if what is Action.STORE_ASSIGNMENT:
+            self._assign(request.assignments, now)
+        return pending
 
-    def _assign(self, assignments: Mapping[str, bytes], now: Moment) -> None:
+    def _assign(self, assignments: Mapping[str, bytes], now: ClockReading) -> None:
         """Who is not named is assigned nothing; nobody is, where that cannot be written."""
         for member in self.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         try:
             self._store(self, now)
         except BrokerResponseError as error:
-            self._take_back_assignments(error.name, now)
-            self._rebalance(f"the assignments are not written: {error}", now)
+            self._clear_assignments(error.name, now)
+            self._prepare_rebalance(f"the assignments are not written: {error}", now)
             return
-        self._move(STABLE, "the leader assigned", now)
+        self._transition(STABLE, "the leader assigned", now)
         for member in self.members.values():
-            if self._answer_sync(member, self._assigned(member)):
-                self._live_on(member, now)
+            if self._complete_sync_result(member, self._sync_result(member)):
+                self._reset_session(member, now)
 
-    def _take_back_assignments(self, error: str, now: Moment) -> None:
+    def _clear_assignments(self, error: str, now: ClockReading) -> None:
         """Nobody is assigned anything, and who waits for it hears of the error."""
         for member in self.members.values():
             member.assignment = b""
-            if self._answer_sync(member, SyncAnswer(error)):
-                self._live_on(member, now)
+            if self._complete_sync_result(member, SyncResult(error)):
+                self._reset_session(member, now)
 
     # Rebalances
 
-    def _carry_out(self, event: Event, reason: str, now: Moment) -> None:
+    def _apply(self, event: Event, reason: str, now: ClockReading) -> None:
         """What the table says for the group as a whole."""
-        what = then(event, self.state)
-        if what is Then.REBALANCE:
-            self._rebalance(reason, now)
-        elif self._may_go_on(what) and self._roster.have_all_joined:
-            self._begin_generation(now)
+        what = action_for(event, self.state)
+        if what is Action.PREPARE_REBALANCE:
+            self._prepare_rebalance(reason, now)
+        elif self._may_complete_join(what) and self._members.has_all_joined:
+            self._complete_join(now)
 
-    def _may_go_on(self, what: Then) -> bool:
+    def _may_complete_join(self, what: Action) -> bool:
         """Whether joining is over once all have joined; a first rebalance waits for its delay."""
-        return what is Then.GATHER_AT_ONCE or (what is Then.GATHER and self._former is not EMPTY)
+        return what is Action.MAYBE_COMPLETE_JOIN_WITHOUT_DELAY or (
+            what is Action.MAYBE_COMPLETE_JOIN and self._previous_state is not EMPTY
+        )
 
-    def _rebalance(self, reason: str, now: Moment) -> None:
+    def _prepare_rebalance(self, reason: str, now: ClockReading) -> None:
         """The members shall join again; a first rebalance waits for more of them (KIP-134)."""
         if self.state is COMPLETING:
-            self._take_back_assignments("REBALANCE_IN_PROGRESS", now)
-        self._to_sync.clear()
-        self._sync_phase = None
-        timeout_ms = self._roster.rebalance_timeout_ms
+            self._clear_assignments("REBALANCE_IN_PROGRESS", now)
+        self._pending_sync_members.clear()
+        self._sync_deadline = None
+        timeout_ms = self._members.rebalance_timeout_ms
         is_first = self.state is EMPTY
-        self._move(PREPARING, reason, now)
+        self._transition(PREPARING, reason, now)
         if is_first:
             delay_ms = self._limits.initial_rebalance_delay_ms
-            self._join_phase = JoinPhase.first(now.ms, delay_ms, timeout_ms)
-        elif self._roster.have_all_joined:
-            self._begin_generation(now)
+            self._join_deadline = JoinDeadline.first(now.ms, delay_ms, timeout_ms)
+        elif self._members.has_all_joined:
+            self._complete_join(now)
         else:
-            self._join_phase = JoinPhase(now.ms + timeout_ms)
+            self._join_deadline = JoinDeadline(now.ms + timeout_ms)
 
-    def _begin_generation(self, now: Moment) -> None:
+    def _complete_join(self, now: ClockReading) -> None:
         """The next generation, of all who have joined and of static members, who may come later."""
-        self._join_phase = None
+        self._join_deadline = None
         for member in tuple(self.members.values()):
-            if member.joining is None and member.instance_id is None:
+            if member.pending_join is None and member.instance_id is None:
                 self._remove(member.member_id)
-        if not self._roster.elect_leader() and self.members:
+        if not self._members.elect_leader() and self.members:
             # Static members alone, none of which has joined: their sessions decide.
-            self._join_phase = JoinPhase(now.ms + max(1, self._roster.rebalance_timeout_ms))
+            self._join_deadline = JoinDeadline(now.ms + max(1, self._members.rebalance_timeout_ms))
             return
         self.generation += 1
-        self._to_sync = set(self.members)
+        self._pending_sync_members = set(self.members)
         if not self.members:
             self.protocol = None
-            self._topics = self._roster.subscribed(self.protocol_type, self.protocol)
-            self._move(EMPTY, "nobody is left", now)
+            self._topics = self._members.subscribed(self.protocol_type, self.protocol)
+            self._transition(EMPTY, "nobody is left", now)
             self._store_empty(now)
             return
-        self.protocol = self._roster.elect_protocol()
-        self._topics = self._roster.subscribed(self.protocol_type, self.protocol)
-        self._move(COMPLETING, "all have joined, or their time is over", now)
-        self._sync_phase = SyncPhase(now.ms + self._roster.rebalance_timeout_ms, self.generation)
-        told = self._roster.told(self.protocol)
+        self.protocol = self._members.select_protocol()
+        self._topics = self._members.subscribed(self.protocol_type, self.protocol)
+        self._transition(COMPLETING, "all have joined, or their time is over", now)
+        self._sync_deadline = SyncDeadline(
+            now.ms + self._members.rebalance_timeout_ms, self.generation
+        )
+        told = self._members.join_result_members(self.protocol)
         for member in self.members.values():
             leads = member.member_id == self.leader
-            self._answer_join(member, self._told(member, told if leads else ()))
-            self._live_on(member, now)
+            self._complete_join_result(member, self._join_result(member, told if leads else ()))
+            self._reset_session(member, now)
             member.is_new = False
 
-    def _store_empty(self, now: Moment) -> None:
+    def _store_empty(self, now: ClockReading) -> None:
         """Where that cannot be written, the next coordinator has members whose sessions end."""
         try:
             self._store(self, now)
         except BrokerResponseError as error:
             logger.warning("group %s is not written: %s", log_safe(self.group_id), error)
 
-    def _move(self, state: GroupState, reason: str, now: Moment) -> None:
-        assert self.state in CAME_FROM[state], f"{self.state} cannot become {state}"
-        self._former, self.state = self.state, state
-        self.state_since_ms = now.date_ms
+    def _transition(self, state: ClassicGroupState, reason: str, now: ClockReading) -> None:
+        assert self.state in PREVIOUS_STATES[state], f"{self.state} cannot become {state}"
+        self._previous_state, self.state = self.state, state
+        self.state_since_ms = now.timestamp_ms
         logger.info(
             "group %s is %s, generation %d, %d members: %s",
             log_safe(self.group_id),
@@ -521,10 +568,10 @@ class Group(Watchable):
 
     # Members
 
-    def _leave(self, leaving: Leaving) -> str:
+    def _leave(self, leaving: LeaveRequest) -> str:
         """Let one go; the name of an error code."""
         try:
-            member_id = self._roster.id_of(leaving.member_id, leaving.instance_id)
+            member_id = self._members.id_to_remove(leaving.member_id, leaving.instance_id)
         except BrokerResponseError as error:
             return error.name
         self._remove(member_id)
@@ -540,11 +587,11 @@ class Group(Watchable):
         """Let a member go, or an id; what it waits for is answered with UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is not None:
-            self._answer_join(member, JoinAnswer("", "UNKNOWN_MEMBER_ID"))
-            self._answer_sync(member, SyncAnswer("UNKNOWN_MEMBER_ID"))
-        self._roster.remove(member_id)
+            self._complete_join_result(member, JoinResult("", "UNKNOWN_MEMBER_ID"))
+            self._complete_sync_result(member, SyncResult("UNKNOWN_MEMBER_ID"))
+        self._members.remove(member_id)
 
-    def _live_on(self, member: Member, now: Moment) -> None:
+    def _reset_session(self, member: ClassicMember, now: ClockReading) -> None:
         member.deadline_ms = now.ms + member.session_timeout_ms
 
     def _check_generation(self, generation: int) -> None:
@@ -556,8 +603,10 @@ class Group(Watchable):
 
     # Answers
 
-    def _told(self, member: Member, members: tuple[ToldMember, ...]) -> JoinAnswer:
-        return JoinAnswer(
+    def _join_result(
+        self, member: ClassicMember, members: tuple[JoinResultMember, ...]
+    ) -> JoinResult:
+        return JoinResult(
             member.member_id,
             generation=self.generation,
             protocol_type=self.protocol_type,
@@ -566,43 +615,43 @@ class Group(Watchable):
             members=members,
         )
 
-    def _assigned(self, member: Member) -> SyncAnswer:
-        return SyncAnswer(
+    def _sync_result(self, member: ClassicMember) -> SyncResult:
+        return SyncResult(
             protocol_type=self.protocol_type, protocol=self.protocol, assignment=member.assignment
         )
 
-    def _answer_join(self, member: Member, answer: JoinAnswer) -> None:
-        awaited, member.joining = member.joining, None
-        if awaited is not None:
-            awaited.answer = answer
-            self._answered = True
+    def _complete_join_result(self, member: ClassicMember, answer: JoinResult) -> None:
+        pending, member.pending_join = member.pending_join, None
+        if pending is not None:
+            pending.answer = answer
+            self._has_completed_results = True
 
-    def _answer_sync(self, member: Member, answer: SyncAnswer) -> bool:
-        awaited, member.syncing = member.syncing, None
-        if awaited is not None:
-            awaited.answer = answer
-            self._answered = True
-        return awaited is not None
+    def _complete_sync_result(self, member: ClassicMember, answer: SyncResult) -> bool:
+        pending, member.pending_sync = member.pending_sync, None
+        if pending is not None:
+            pending.answer = answer
+            self._has_completed_results = True
+        return pending is not None
 
     # Whoever waits
 
-    def _enter(self, now: Moment) -> int | None:
+    def _begin_request(self, now: ClockReading) -> int | None:
         self.advance(now)
-        return self.next_ms
+        return self.next_deadline_ms
 
-    def _leave_off(self, before: int | None, now: Moment) -> None:
+    def _finish_request(self, before: int | None, now: ClockReading) -> None:
         """After a request: what is due at once is done, as a delay of nothing is."""
         self.advance(now)
-        self._notify_if_nearer(before)
+        self._notify_if_earlier(before)
 
-    def _notify_if_nearer(self, before: int | None) -> None:
+    def _notify_if_earlier(self, before: int | None) -> None:
         """Wake who waits where there is an answer, or something earlier to wait for."""
-        after = self.next_ms
+        after = self.next_deadline_ms
         is_nearer = after is not None and (before is None or after < before)
-        if self._answered or is_nearer:
-            self._answered = False
+        if self._has_completed_results or is_nearer:
+            self._has_completed_results = False
             self.notify()
 
 
-def _refused(error: str, member_id: str) -> Awaited[JoinAnswer]:
-    return Awaited(JoinAnswer(member_id, error))
+def _refused(error: str, member_id: str) -> PendingResult[JoinResult]:
+    return PendingResult(JoinResult(member_id, error))

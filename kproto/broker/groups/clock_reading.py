@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Moment"]
+__all__ = ["ClockReading"]
 
 
-class Moment(NamedTuple):
-    """`ms` counts from some moment, `date_ms` from 1970."""
+class ClockReading(NamedTuple):
+    """`ms` counts from some moment, `timestamp_ms` from 1970."""
 
     ms: int
-    date_ms: int
+    timestamp_ms: int
 
-    def at(self, ms: int) -> Moment:
+    def at(self, ms: int) -> ClockReading:
         """The moment at which the first clock was at `ms`."""
-        return Moment(ms, self.date_ms + ms - self.ms)
+        return ClockReading(ms, self.timestamp_ms + ms - self.ms)

@@ -11,7 +11,14 @@ from typing import Final, NamedTuple, Protocol
 
 from ...wire.uuid import ZERO_UUID, Uuid
 
-__all__ = ["CommittedOffset", "Expiring", "Offsets", "TopicPartition", "expired", "too_long"]
+__all__ = [
+    "CommittedOffset",
+    "CommittedOffsets",
+    "ExpirableGroup",
+    "TopicPartition",
+    "exceeds_max_length",
+    "expired_offsets",
+]
 
 #: What a commit without a leader epoch has.
 NO_EPOCH: Final = -1
@@ -44,7 +51,7 @@ class CommittedOffset(NamedTuple):
         return ZERO_UUID in (self.topic_id, topic_id) or self.topic_id == topic_id
 
 
-class Offsets:
+class CommittedOffsets:
     """The committed offsets of one group, by topic and partition."""
 
     def __init__(self) -> None:
@@ -85,7 +92,7 @@ class Offsets:
             del self._by_topic[topic]
         return True
 
-    def of_deleted(self, topic: str, topic_id: Uuid) -> list[TopicPartition]:
+    def of_deleted_topic(self, topic: str, topic_id: Uuid) -> list[TopicPartition]:
         """What goes with a topic that is deleted: not what was committed for one after it."""
         return [
             TopicPartition(topic, partition)
@@ -94,10 +101,10 @@ class Offsets:
         ]
 
 
-class Expiring(Protocol):
+class ExpirableGroup(Protocol):
     """What expiry asks of a group; `last_empty_at` is in ms, None where nobody knows it."""
 
-    offsets: Offsets
+    offsets: CommittedOffsets
 
     @property
     def type(self) -> str: ...
@@ -114,7 +121,7 @@ class Expiring(Protocol):
     def is_subscribed_to(self, topic: str) -> bool: ...
 
 
-def expired(group: Expiring, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+def expired_offsets(group: ExpirableGroup, now_ms: int, retention_ms: int) -> list[TopicPartition]:
     """The partitions of a group whose offsets have had their time at `now_ms` (KIP-211).
 
     | group | `retention_ms` counts |
@@ -149,6 +156,6 @@ def _end(committed: CommittedOffset, since: int | None, retention_ms: int) -> in
     return (committed.commit_ms if since is None else since) + retention_ms
 
 
-def too_long(metadata: str | None, most: int) -> bool:
+def exceeds_max_length(metadata: str | None, most: int) -> bool:
     """Whether the metadata of a commit has more than `most` characters, as Java counts them."""
     return metadata is not None and len(metadata.encode("utf-16-le", "surrogatepass")) > 2 * most

@@ -27,8 +27,8 @@ from ...stored.coordinator import (
     encode_coordinator_record,
 )
 from ...wire.errors import DecodeError
-from .committed_offsets import CommittedOffset, Offsets
-from .consumer.persisted_state import ConsumerKey, ConsumerState
+from .committed_offsets import CommittedOffset, CommittedOffsets
+from .consumer.persisted_state import ConsumerKey, PersistedState
 from .group_metadata import GroupMetadata, MemberMetadata
 
 __all__ = [
@@ -62,8 +62,8 @@ class StoredGroup:
     """
 
     metadata: GroupMetadata | None = None
-    consumer: ConsumerState | None = None
-    offsets: Offsets = field(default_factory=Offsets)
+    consumer: PersistedState | None = None
+    offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
 
 
 def offset_record(
@@ -139,11 +139,11 @@ def load(records: Iterable[Record]) -> dict[str, StoredGroup]:
             logger.warning("%s: offset %d is passed over: %s", OFFSETS_TOPIC, record.offset, error)
             continue
         if not isinstance(found, UnknownCoordinatorRecord):
-            _take(groups, found)
+            _replay(groups, found)
     return groups
 
 
-def _take(groups: dict[str, StoredGroup], record: CoordinatorRecord) -> None:
+def _replay(groups: dict[str, StoredGroup], record: CoordinatorRecord) -> None:
     key, value = record.key, record.value
     if isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey):
         if value is None:
@@ -162,17 +162,17 @@ def _take(groups: dict[str, StoredGroup], record: CoordinatorRecord) -> None:
             groups[key.group].metadata = None
             _drop_empty(groups, key.group)
     elif isinstance(key, ConsumerKey):
-        _take_consumer(groups, key, record)
+        _replay_consumer_group(groups, key, record)
 
 
-def _take_consumer(
+def _replay_consumer_group(
     groups: dict[str, StoredGroup], key: ConsumerKey, record: CoordinatorRecord
 ) -> None:
     """A tombstone of what is not there says nothing; that of a group is the last of its own."""
     group_id = key.group_id
     if record.value is not None:
         group = groups.setdefault(group_id, StoredGroup())
-        group.consumer = group.consumer or ConsumerState()
+        group.consumer = group.consumer or PersistedState()
     elif group_id not in groups or groups[group_id].consumer is None:
         return
     elif isinstance(key, ConsumerGroupMetadataKey):

@@ -9,26 +9,26 @@ from typing import TypeAlias
 from ...stored.coordinator import CoordinatorRecord
 from ..log_escaping import log_safe
 from ..topics import Topics
-from .classic_group import Group
-from .clock_reading import Moment
-from .consumer import ConsumerGroup, ConsumerLimits
-from .consumer.group_change import Change
-from .consumer.persisted_state import ConsumerState
+from .classic_group import ClassicGroup
+from .clock_reading import ClockReading
+from .consumer import ConsumerGroup
+from .consumer.group_change import GroupChange
+from .consumer.persisted_state import PersistedState
 from .coordinator_records import StoredGroup, group_record, group_tombstone
-from .group_config import GroupLimits
-from .migration import downgraded, replaced, upgraded
+from .group_config import ConsumerGroupConfig, GroupConfig
+from .migration import convert_to_classic_group, convert_to_consumer_group, group_tombstones_of
 
 __all__ = ["AnyGroup", "Groups"]
 
 logger = logging.getLogger("kproto.broker")
 
-AnyGroup: TypeAlias = Group | ConsumerGroup
+AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 """A group of either protocol."""
 
 #: What bounds a group of the consumer protocol, by its id.
-LimitsOf: TypeAlias = Callable[[str], ConsumerLimits]
+ConfigOf: TypeAlias = Callable[[str], ConsumerGroupConfig]
 
-Write: TypeAlias = Callable[[str, Sequence[CoordinatorRecord], Moment], None]
+Write: TypeAlias = Callable[[str, Sequence[CoordinatorRecord], ClockReading], None]
 
 
 class Groups:
@@ -41,14 +41,14 @@ class Groups:
 
     def __init__(
         self,
-        limits: GroupLimits,
-        consumer: ConsumerLimits | LimitsOf | None = None,
+        limits: GroupConfig,
+        consumer: ConsumerGroupConfig | ConfigOf | None = None,
         topics: Topics | None = None,
     ) -> None:
         self.write: Write = _forget
         self._limits = limits
-        bounds = consumer or ConsumerLimits()
-        self._consumer_limits: LimitsOf = bounds if callable(bounds) else lambda group_id: bounds
+        bounds = consumer or ConsumerGroupConfig()
+        self._consumer_limits: ConfigOf = bounds if callable(bounds) else lambda group_id: bounds
         self._topics = Topics() if topics is None else topics
         self._groups: dict[str, AnyGroup] = {}
 
@@ -60,7 +60,7 @@ class Groups:
         """The ids of all groups, in the order in which they were made."""
         return tuple(self._groups)
 
-    def find(self, group_id: str, now: Moment) -> AnyGroup | None:
+    def find(self, group_id: str, now: ClockReading) -> AnyGroup | None:
         """The group as it is now; None where there is none."""
         group = self._groups.get(group_id)
         if group is None:
@@ -68,7 +68,7 @@ class Groups:
         group.advance(now)
         return self._groups.get(group_id)  # another, where the last of its protocol has gone
 
-    def find_or_create(self, group_id: str, now: Moment, *, keep: bool) -> AnyGroup:
+    def find_or_create(self, group_id: str, now: ClockReading, *, keep: bool) -> AnyGroup:
         """The same; an empty classic one where there was none, which is stored for `keep`.
 
         As in Kafka, a group is stored before its first member joins, and not because somebody
@@ -84,7 +84,7 @@ class Groups:
             logger.info("group %s is new", log_safe(group_id))
         return group
 
-    def to_join(self, group_id: str, now: Moment) -> AnyGroup:
+    def to_join(self, group_id: str, now: ClockReading) -> AnyGroup:
         """The group that a member of the classic protocol joins that has no id yet.
 
         A classic one is made where there is none, and in place of an empty one of the consumer
@@ -93,13 +93,16 @@ class Groups:
         group = self.find_or_create(group_id, now, keep=True)
         if isinstance(group, ConsumerGroup) and not group.members:
             classic = self._made(group_id, now)
-            records = [*replaced(group.kept, group_id), group_record(group_id, classic.metadata)]
+            records = [
+                *group_tombstones_of(group.persisted, group_id),
+                group_record(group_id, classic.metadata),
+            ]
             self.write(group_id, records, now)
             self._take_place(group, classic)
             return classic
         return group
 
-    def consumer_group(self, group_id: str, now: Moment) -> ConsumerGroup:
+    def consumer_group(self, group_id: str, now: ClockReading) -> ConsumerGroup:
         """The group that a member of the consumer protocol joins.
 
         A new one is one of the cluster's once it has stored something, and so is one in place of a
@@ -109,15 +112,17 @@ class Groups:
         group = self.find(group_id, now)
         if isinstance(group, ConsumerGroup):
             return group
-        state: ConsumerState | None = None
+        state: PersistedState | None = None
         written: list[CoordinatorRecord] = []
         if group is not None and group.members:
-            state, written = upgraded(group, self._consumer_limits(group_id), self._topics)
+            state, written = convert_to_consumer_group(
+                group, self._consumer_limits(group_id), self._topics
+            )
         elif group is not None:
             written = [group_tombstone(group_id)]
         return self._made_consumer(group_id, now, StoredGroup(None, state), written)
 
-    def restore(self, group_id: str, stored: StoredGroup, now: Moment) -> None:
+    def restore(self, group_id: str, stored: StoredGroup, now: ClockReading) -> None:
         """Take a group as the log says it; without metadata it is one of simple consumers."""
         group: AnyGroup
         if stored.consumer is not None:
@@ -126,10 +131,10 @@ class Groups:
             group = self._made(group_id, now)
         self._groups[group_id] = group
         group.offsets = stored.offsets
-        if isinstance(group, Group) and stored.metadata is not None:
+        if isinstance(group, ClassicGroup) and stored.metadata is not None:
             group.restore(stored.metadata, now)
 
-    def all(self, now: Moment) -> Iterator[AnyGroup]:
+    def all(self, now: ClockReading) -> Iterator[AnyGroup]:
         """Every group as it is now, in the order in which they were made."""
         for group_id in self.ids:
             group = self.find(group_id, now)
@@ -139,7 +144,7 @@ class Groups:
     def delete(self, group: AnyGroup) -> None:
         """Forget a group, in which nobody is any more."""
         del self._groups[group.group_id]
-        group.bury()
+        group.mark_dead()
         logger.info("group %s is deleted", log_safe(group.group_id))
 
     def unload(self, group_id: str) -> None:
@@ -155,7 +160,7 @@ class Groups:
     # What groups of the consumer protocol ask of their keeper
 
     def store(
-        self, group: ConsumerGroup, records: Sequence[CoordinatorRecord], now: Moment
+        self, group: ConsumerGroup, records: Sequence[CoordinatorRecord], now: ClockReading
     ) -> None:
         """Write records, and have the group be that of its id. Raises BrokerResponseError."""
         self.write(group.group_id, records, now)
@@ -166,23 +171,23 @@ class Groups:
     def downgrade(
         self,
         group: ConsumerGroup,
-        change: Change,
+        change: GroupChange,
         leaving: Collection[str],
         why: str | None,
-        now: Moment,
+        now: ClockReading,
     ) -> None:
         """Make a classic group of one that is as a change has it, without those that leave.
 
         For a reason, `why`, its members join again. Raises BrokerResponseError.
         """
-        group_id, kept = group.group_id, change.state
-        metadata, protocols = downgraded(kept, leaving, self._topics, now)
-        records = [*replaced(kept, group_id), group_record(group_id, metadata)]
+        group_id, persisted = group.group_id, change.state
+        metadata, protocols = convert_to_classic_group(persisted, leaving, self._topics, now)
+        records = [*group_tombstones_of(persisted, group_id), group_record(group_id, metadata)]
         self.write(group_id, [*change.records, *records], now)
         classic = self._made(group_id, now)
         self._take_place(group, classic)
         classic.restore(metadata, now)
-        classic.begin_anew(protocols, why, now)
+        classic.restore_protocols(protocols, why, now)
 
     def _take_place(self, former: AnyGroup | None, group: AnyGroup) -> None:
         """Let a group be that of its id, with the offsets of the one that was."""
@@ -193,17 +198,17 @@ class Groups:
             return
         group.offsets = former.offsets
         logger.info("group %s is a %s group from now on", said, group.type)
-        if isinstance(former, Group):
+        if isinstance(former, ClassicGroup):
             former.unload("REBALANCE_IN_PROGRESS")
-        former.bury()
+        former.mark_dead()
 
-    def _made(self, group_id: str, now: Moment) -> Group:
-        return Group(group_id, self._limits, self._store, now)
+    def _made(self, group_id: str, now: ClockReading) -> ClassicGroup:
+        return ClassicGroup(group_id, self._limits, self._store, now)
 
     def _made_consumer(
         self,
         group_id: str,
-        now: Moment,
+        now: ClockReading,
         stored: StoredGroup,
         written: Sequence[CoordinatorRecord] = (),
     ) -> ConsumerGroup:
@@ -217,9 +222,9 @@ class Groups:
             written=written,
         )
 
-    def _store(self, group: Group, now: Moment) -> None:
+    def _store(self, group: ClassicGroup, now: ClockReading) -> None:
         self.write(group.group_id, [group_record(group.group_id, group.metadata)], now)
 
 
-def _forget(group_id: str, records: Sequence[CoordinatorRecord], now: Moment) -> None:
+def _forget(group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading) -> None:
     """Where nothing is stored."""

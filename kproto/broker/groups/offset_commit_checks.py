@@ -9,23 +9,29 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from ..api_error import api_error
-from .classic_group_state import GroupState
+from .classic_group_state import ClassicGroupState
 
-__all__ = ["Committing", "Deleting", "check_commit", "check_deletion", "keeps_session"]
+__all__ = [
+    "CommitGroup",
+    "OffsetDeleteGroup",
+    "resets_session",
+    "validate_offset_commit",
+    "validate_offset_delete",
+]
 
 #: From this version of OffsetCommit on, a group that is not there is GROUP_ID_NOT_FOUND.
 _FIRST_VERSION_OF_NOT_FOUND: Final = 9
 
 #: States in which a commit counts as a heartbeat.
-_OF_SESSIONS: Final = frozenset({GroupState.STABLE, GroupState.PREPARING_REBALANCE})
+_OF_SESSIONS: Final = frozenset({ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE})
 
 
-class Committing(Protocol):
+class CommitGroup(Protocol):
     """What the checks ask of a group."""
 
     protocol_type: str | None
     generation: int
-    state: GroupState
+    state: ClassicGroupState
 
     @property
     def group_id(self) -> str: ...
@@ -34,7 +40,7 @@ class Committing(Protocol):
         """Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID for a former self."""
 
 
-class Deleting(Protocol):
+class OffsetDeleteGroup(Protocol):
     """What the check of a deletion asks of a group, of either protocol."""
 
     @property
@@ -47,8 +53,12 @@ class Deleting(Protocol):
     def state(self) -> str: ...
 
 
-def check_commit(
-    group: Committing | None, member_id: str, generation: int, instance_id: str | None, version: int
+def validate_offset_commit(
+    group: CommitGroup | None,
+    member_id: str,
+    generation: int,
+    instance_id: str | None,
+    version: int,
 ) -> None:
     """Whether a commit may be taken; None for a group that is not there.
 
@@ -64,9 +74,9 @@ def check_commit(
         if version < _FIRST_VERSION_OF_NOT_FOUND:
             name = "ILLEGAL_GENERATION"
         raise api_error(name, f"there is no group for generation {generation} to commit to")
-    if group.state is GroupState.DEAD:
+    if group.state is ClassicGroupState.DEAD:
         raise api_error("COORDINATOR_NOT_AVAILABLE", f"group {group.group_id!r} is being deleted")
-    if generation < 0 and group.state is GroupState.EMPTY:
+    if generation < 0 and group.state is ClassicGroupState.EMPTY:
         return
     if generation < 0 and not member_id and instance_id is None:
         raise api_error(
@@ -79,26 +89,26 @@ def check_commit(
             "ILLEGAL_GENERATION",
             f"group {group.group_id!r} is at generation {group.generation}, not {generation}",
         )
-    if group.state is GroupState.COMPLETING_REBALANCE:
+    if group.state is ClassicGroupState.COMPLETING_REBALANCE:
         raise api_error(
             "REBALANCE_IN_PROGRESS", f"group {group.group_id!r} waits for its assignment"
         )
 
 
-def keeps_session(group: Committing) -> bool:
+def resets_session(group: CommitGroup) -> bool:
     """Whether a commit of a member counts as a heartbeat in this state."""
     return group.state in _OF_SESSIONS
 
 
-def check_deletion(group: Deleting | None) -> None:
+def validate_offset_delete(group: OffsetDeleteGroup | None) -> None:
     """Whether offsets of a group may be deleted one by one (KIP-496).
 
     Those of topics that it subscribes to may not: that is asked topic by topic. Raises
     GROUP_ID_NOT_FOUND, and NON_EMPTY_GROUP where members do not say what they subscribe to.
     """
-    if group is None or group.state == GroupState.DEAD:
+    if group is None or group.state == ClassicGroupState.DEAD:
         raise api_error("GROUP_ID_NOT_FOUND", "there is no such group")
-    if group.state != GroupState.EMPTY and group.protocol_type != "consumer":
+    if group.state != ClassicGroupState.EMPTY and group.protocol_type != "consumer":
         raise api_error(
             "NON_EMPTY_GROUP",
             f"group {group.group_id!r} has members, and they are no consumers",

@@ -23,9 +23,9 @@ from ..leader_and_isr import NO_LEADER
 from ..log_escaping import log_safe
 from ..storage.partition import Partition
 from ..topics import Topic, Topics
-from .classic_group_state import GroupState
-from .clock_reading import Moment
-from .committed_offsets import TopicPartition, expired
+from .classic_group_state import ClassicGroupState
+from .clock_reading import ClockReading
+from .committed_offsets import TopicPartition, expired_offsets
 from .consumer import ConsumerGroup
 from .coordinator_records import (
     OFFSETS_TOPIC,
@@ -35,7 +35,7 @@ from .coordinator_records import (
     offset_tombstone,
 )
 from .groups import AnyGroup, Groups
-from .migration import replaced
+from .migration import group_tombstones_of
 
 __all__ = ["OFFSETS_TOPIC", "OFFSETS_TOPIC_CONFIGS", "OffsetsTopic"]
 
@@ -120,19 +120,19 @@ class OffsetsTopic:
 
     # Groups
 
-    def find(self, node_id: int, group_id: str, now: Moment) -> AnyGroup | None:
+    def find(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup | None:
         """A group, as it is now; None where there is none. Raises NOT_COORDINATOR."""
         self._load(self.check(node_id, group_id), now)
         group = self._groups.find(group_id, now)
         return None if group is None or self._expire(group, now) else group
 
-    def find_or_create(self, node_id: int, group_id: str, now: Moment) -> AnyGroup:
+    def find_or_create(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup:
         """The same; a group that is not there is made, and not written. Raises NOT_COORDINATOR."""
         return self.find(node_id, group_id, now) or self._groups.find_or_create(
             group_id, now, keep=False
         )
 
-    def to_join(self, node_id: int, group_id: str, now: Moment) -> AnyGroup:
+    def to_join(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup:
         """The group for a member of the classic protocol that has no id yet.
 
         Raises NOT_COORDINATOR, and as `append` does.
@@ -140,7 +140,7 @@ class OffsetsTopic:
         self.find(node_id, group_id, now)
         return self._groups.to_join(group_id, now)
 
-    def consumer_group(self, node_id: int, group_id: str, now: Moment) -> ConsumerGroup:
+    def consumer_group(self, node_id: int, group_id: str, now: ClockReading) -> ConsumerGroup:
         """The group for a member of the consumer protocol that joins.
 
         Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a classic group that stays one.
@@ -148,7 +148,7 @@ class OffsetsTopic:
         self.find(node_id, group_id, now)
         return self._groups.consumer_group(group_id, now)
 
-    def all_of(self, node_id: int, now: Moment) -> list[AnyGroup]:
+    def all_of(self, node_id: int, now: ClockReading) -> list[AnyGroup]:
         """Every group that a node coordinates, as it is now."""
         topic = self.topic
         for partition in () if topic is None else topic.partitions:
@@ -162,7 +162,9 @@ class OffsetsTopic:
 
     # What the log says
 
-    def append(self, group_id: str, records: Sequence[CoordinatorRecord], now: Moment) -> None:
+    def append(
+        self, group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading
+    ) -> None:
         """Write what a change of a group has changed, as one batch; nothing for no records.
 
         Whoever changes a group writes first: what cannot be written has not happened. Raises
@@ -176,7 +178,7 @@ class OffsetsTopic:
             raise api_error("NOT_COORDINATOR", f"there is no {OFFSETS_TOPIC}")
         if not records:
             return
-        batch = RecordBatch(batch_of(records, now.date_ms))
+        batch = RecordBatch(batch_of(records, now.timestamp_ms))
         try:
             topic.check_in_sync(partition.index)
             if batch.size_in_bytes > topic.config.max_message_bytes:
@@ -185,11 +187,11 @@ class OffsetsTopic:
                     f"the batch has {batch.size_in_bytes} bytes, and {OFFSETS_TOPIC} takes "
                     f"{topic.config.max_message_bytes}",
                 )
-            partition.log.append(batch, now.date_ms)
+            partition.log.append(batch, now.timestamp_ms)
         except BrokerResponseError as error:
             raise api_error(_ERRORS_OF_WRITING.get(error.name, error.name), error.detail) from None
 
-    def forget_topic(self, deleted: Topic, now: Moment) -> None:
+    def forget_topic(self, deleted: Topic, now: ClockReading) -> None:
         """The offsets of a topic that was deleted go with it.
 
         Where nobody coordinates a group they stay, as in Kafka, where nobody hears of it.
@@ -200,31 +202,31 @@ class OffsetsTopic:
                 self._load(partition, now)
         for group in self._groups.all(now):
             if self.coordinator(group.group_id) != NO_LEADER:
-                gone = group.offsets.of_deleted(deleted.name, deleted.topic_id)
+                gone = group.offsets.of_deleted_topic(deleted.name, deleted.topic_id)
                 self._remove(group, gone, now)
 
-    def delete(self, group: AnyGroup, now: Moment) -> None:
+    def delete(self, group: AnyGroup, now: ClockReading) -> None:
         """A group and its offsets are no more. Raises as `append` does."""
         places = [place for place, _ in group.offsets]
         records = [offset_tombstone(group.group_id, *place) for place in places]
         if isinstance(group, ConsumerGroup):
-            records += replaced(group.kept, group.group_id)
+            records += group_tombstones_of(group.persisted, group.group_id)
         else:
             records.append(group_tombstone(group.group_id))
         self.append(group.group_id, records, now)
         self._groups.delete(group)
 
-    def _expire(self, group: AnyGroup, now: Moment) -> bool:
+    def _expire(self, group: AnyGroup, now: ClockReading) -> bool:
         """Drop what has had its time; whether the group went with it."""
-        places = expired(group, now.date_ms, self._retention_ms)
-        if group.state == GroupState.EMPTY and len(places) == len(group.offsets):
+        places = expired_offsets(group, now.timestamp_ms, self._retention_ms)
+        if group.state == ClassicGroupState.EMPTY and len(places) == len(group.offsets):
             since = group.last_empty_at
-            if places or since is None or now.date_ms - since >= self._check_interval_ms:
+            if places or since is None or now.timestamp_ms - since >= self._check_interval_ms:
                 return self._let_go(group, places, now)
         self._remove(group, places, now)
         return False
 
-    def _let_go(self, group: AnyGroup, places: Sequence[TopicPartition], now: Moment) -> bool:
+    def _let_go(self, group: AnyGroup, places: Sequence[TopicPartition], now: ClockReading) -> bool:
         """A group whose last offsets, `places`, have had their time goes with them; whether so."""
         try:
             self.delete(group, now)
@@ -236,7 +238,7 @@ class OffsetsTopic:
             return False
         return True
 
-    def _remove(self, group: AnyGroup, places: Sequence[TopicPartition], now: Moment) -> bool:
+    def _remove(self, group: AnyGroup, places: Sequence[TopicPartition], now: ClockReading) -> bool:
         """Drop offsets, in as many batches as it takes, as in Kafka; whether all are gone."""
         try:
             records = [offset_tombstone(group.group_id, *place) for place in places]
@@ -258,7 +260,7 @@ class OffsetsTopic:
         for index in tuple(self._loaded):
             self._unload(index)
 
-    def _load(self, partition: Partition, now: Moment) -> None:
+    def _load(self, partition: Partition, now: ClockReading) -> None:
         """Have the groups of a partition as its log says, until its leader or its end changes."""
         topic = self.topic
         assert topic is not None

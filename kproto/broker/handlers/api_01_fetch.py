@@ -181,7 +181,7 @@ class Fetching:
         That was while the request waited, or since the session began.
         """
         refuse = self.context.refuse
-        if refuse is not None and refuse.means(topic.name, sought.wanted.partition):
+        if refuse is not None and refuse.includes(topic.name, sought.wanted.partition):
             raise error_of_code(refuse.code, "a fault of the test")
         now = self.context.cluster.topics.named(topic.name)
         if now is not topic or (not sought.topic and now.topic_id != sought.topic_id):

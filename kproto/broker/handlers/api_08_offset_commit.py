@@ -39,12 +39,12 @@ from ...wire.errors import BrokerResponseError
 from ..authorization import authorized_topic, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group, find_or_create_group, moment
+from ..coordinating import clock_reading, find_group, find_or_create_group
 from ..groups import ConsumerGroup
-from ..groups.committed_offsets import CommittedOffset, too_long
-from ..groups.consumer.offset_checks import check_commit as check_commit_of_epoch
+from ..groups.committed_offsets import CommittedOffset, exceeds_max_length
+from ..groups.consumer.offset_checks import validate_offset_commit as check_commit_of_epoch
 from ..groups.coordinator_records import offset_record
-from ..groups.offset_commit_checks import check_commit, keeps_session
+from ..groups.offset_commit_checks import resets_session, validate_offset_commit
 from ..registry import handles
 from ..topics import Topic
 
@@ -111,7 +111,7 @@ def _commit(
     Raises BrokerResponseError where none is.
     """
     keeper = context.cluster.offsets_topic
-    group_id, now = request.group_id, moment(context)
+    group_id, now = request.group_id, clock_reading(context)
     generation = request.generation_id_or_member_epoch
     member_id, instance_id = request.member_id, request.group_instance_id
     group = find_group(context, group_id)
@@ -119,17 +119,17 @@ def _commit(
         places = [(topic.topic_id, partition.partition_index) for _, topic, partition in wanted]
         check_commit_of_epoch(group, member_id, generation, version, places)
     else:
-        check_commit(group, member_id, generation, instance_id, version)
-        if group is not None and keeps_session(group):
-            group.live_on(member_id, now)
+        validate_offset_commit(group, member_id, generation, instance_id, version)
+        if group is not None and resets_session(group):
+            group.reset_session(member_id, now)
     most = context.settings.offset_metadata_max_bytes
     expire_ms = None
     if request.retention_time_ms != _NOT_SAID:
-        expire_ms = min(now.date_ms + request.retention_time_ms, _LAST_MS)
+        expire_ms = min(now.timestamp_ms + request.retention_time_ms, _LAST_MS)
     codes: list[int] = []
     commits: list[tuple[str, int, CommittedOffset]] = []
     for _, topic, partition in wanted:
-        if too_long(partition.committed_metadata, most):
+        if exceeds_max_length(partition.committed_metadata, most):
             codes.append(_TOO_LARGE)
             continue
         codes.append(_NONE)
@@ -137,7 +137,9 @@ def _commit(
             partition.committed_offset,
             partition.committed_leader_epoch,
             partition.committed_metadata or "",
-            now.date_ms if partition.commit_timestamp == _NOT_SAID else partition.commit_timestamp,
+            now.timestamp_ms
+            if partition.commit_timestamp == _NOT_SAID
+            else partition.commit_timestamp,
             expire_ms,
             topic.topic_id,
         )

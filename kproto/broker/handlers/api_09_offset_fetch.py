@@ -44,7 +44,7 @@ from ..context import Context
 from ..coordinating import find_group
 from ..groups import AnyGroup, ConsumerGroup
 from ..groups.committed_offsets import CommittedOffset
-from ..groups.consumer.offset_checks import check_fetch
+from ..groups.consumer.offset_checks import validate_offset_fetch
 from ..registry import handles
 
 #: A partition of an answer, before v8 and since.
@@ -144,7 +144,7 @@ def _answered(
         check(context, Operation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
         group = find_group(context, wanted.group_id)
         if isinstance(group, ConsumerGroup):
-            check_fetch(group, wanted.member_id, wanted.member_epoch)
+            validate_offset_fetch(group, wanted.member_id, wanted.member_epoch)
     except BrokerResponseError as error:
         if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
             return error.code, []

@@ -15,7 +15,7 @@ from ...messages.heartbeat_response import HeartbeatResponse
 from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
 from ..context import Context
-from ..coordinating import check_member_request, find_group, moment
+from ..coordinating import check_member_request, clock_reading, find_group
 from ..groups import ConsumerGroup
 from ..groups.consumer import classic_protocol
 from ..registry import handles
@@ -33,7 +33,7 @@ def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> Hear
 
 
 def _heartbeat(context: Context, request: HeartbeatRequest) -> None:
-    now = moment(context)
+    now = clock_reading(context)
     group = find_group(context, request.group_id)
     if group is None:
         raise api_error("UNKNOWN_MEMBER_ID", f"there is no group {request.group_id!r}")

@@ -18,8 +18,8 @@ from ...messages.leave_group_response import LeaveGroupResponse, MemberResponse
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ..context import Context
-from ..coordinating import check_member_request, find_group, moment
-from ..groups import AnyGroup, ConsumerGroup, Leaving
+from ..coordinating import check_member_request, clock_reading, find_group
+from ..groups import AnyGroup, ConsumerGroup, LeaveRequest
 from ..groups.consumer import classic_protocol
 from ..registry import handles
 
@@ -54,7 +54,7 @@ def leave_group(context: Context, request: LeaveGroupRequest, version: int) -> L
 def _errors(context: Context, group: AnyGroup | None, members: list[MemberIdentity]) -> list[str]:
     if group is None:
         return ["UNKNOWN_MEMBER_ID"] * len(members)
-    leaving = [Leaving(it.member_id, it.group_instance_id, it.reason or "") for it in members]
+    leaving = [LeaveRequest(it.member_id, it.group_instance_id, it.reason or "") for it in members]
     if isinstance(group, ConsumerGroup):
-        return classic_protocol.leave(group, leaving, moment(context))
-    return group.leave(leaving, moment(context))
+        return classic_protocol.leave(group, leaving, clock_reading(context))
+    return group.leave(leaving, clock_reading(context))

@@ -19,9 +19,9 @@ from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
 from ..context import Context
-from ..coordinating import answered, check_member_request, find_group, moment
+from ..coordinating import check_member_request, clock_reading, find_group, respond_when_complete
 from ..decisions import Decision
-from ..groups import ConsumerGroup, SyncAnswer, Syncing
+from ..groups import ConsumerGroup, SyncRequest, SyncResult
 from ..groups.consumer import classic_protocol
 from ..registry import handles
 
@@ -40,7 +40,7 @@ def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Dec
         return SyncGroupResponse(error_code=error.code)
     if group is None:
         return SyncGroupResponse(error_code=code_of("UNKNOWN_MEMBER_ID"))
-    syncing = Syncing(
+    syncing = SyncRequest(
         request.member_id,
         request.generation_id,
         request.group_instance_id,
@@ -49,8 +49,10 @@ def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Dec
         {it.member_id: it.assignment for it in request.assignments},
     )
     if isinstance(group, ConsumerGroup):
-        return _response(classic_protocol.sync(group, syncing, moment(context)))
-    return answered(context, group, group.sync(syncing, moment(context)), _response)
+        return _response(classic_protocol.sync(group, syncing, clock_reading(context)))
+    return respond_when_complete(
+        context, group, group.sync(syncing, clock_reading(context)), _response
+    )
 
 
 def _check_protocol(request: SyncGroupRequest) -> None:
@@ -58,7 +60,7 @@ def _check_protocol(request: SyncGroupRequest) -> None:
         raise api_error("INCONSISTENT_GROUP_PROTOCOL", "SyncGroup names no protocol type and name")
 
 
-def _response(answer: SyncAnswer) -> SyncGroupResponse:
+def _response(answer: SyncResult) -> SyncGroupResponse:
     return SyncGroupResponse(
         error_code=code_of(answer.error),
         protocol_type=answer.protocol_type,

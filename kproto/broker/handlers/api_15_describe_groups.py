@@ -32,7 +32,7 @@ from ..authorization import allows, authorized_operations, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import find_group
-from ..groups import Group, GroupState
+from ..groups import ClassicGroup, ClassicGroupState
 from ..registry import handles
 
 _FIRST_VERSION_OF_NOT_FOUND: Final = 6
@@ -65,9 +65,9 @@ def _described(context: Context, group_id: str, version: int) -> DescribedGroup:
         group = find_group(context, group_id)
     except BrokerResponseError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code)
-    if isinstance(group, Group):
+    if isinstance(group, ClassicGroup):
         return _described_group(group)
-    missing = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
+    missing = DescribedGroup(group_id=group_id, group_state=ClassicGroupState.DEAD)
     if version >= _FIRST_VERSION_OF_NOT_FOUND:
         what = "not found" if group is None else "not a classic group"
         absent = api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
@@ -75,8 +75,8 @@ def _described(context: Context, group_id: str, version: int) -> DescribedGroup:
     return missing
 
 
-def _described_group(group: Group) -> DescribedGroup:
-    is_stable = group.state is GroupState.STABLE
+def _described_group(group: ClassicGroup) -> DescribedGroup:
+    is_stable = group.state is ClassicGroupState.STABLE
     return DescribedGroup(
         group_id=group.group_id,
         group_state=group.state,

@@ -19,7 +19,7 @@ from ...messages.list_groups_response import ListedGroup, ListGroupsResponse
 from ..authorization import allows, allows_cluster
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import moment
+from ..coordinating import clock_reading
 from ..registry import handles
 
 
@@ -38,7 +38,7 @@ def list_groups(context: Context, request: ListGroupsRequest, version: int) -> L
                 group_state=group.state,
                 group_type=group.type,
             )
-            for group in context.cluster.offsets_topic.all_of(node_id, moment(context))
+            for group in context.cluster.offsets_topic.all_of(node_id, clock_reading(context))
             if (not states or group.state.lower() in states)
             and (not types or group.type in types)
             and (

@@ -31,7 +31,7 @@ from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
 from ..authorization import allows
 from ..authorizer import AUTHORIZATION_ERRORS, CLUSTER_NAME, Operation, ResourceType
-from ..config_entries import Entry, Source, broker_entries, group_entries, topic_entries
+from ..config_entries import ConfigEntry, ConfigSource, broker_entries, group_entries, topic_entries
 from ..context import Context
 from ..registry import handles
 from ..topics import check_topic_name
@@ -85,38 +85,38 @@ def describe_configs(
     return DescribeConfigsResponse(results=[*described, *denied])
 
 
-def _topic(context: Context, name: str) -> list[Entry]:
+def _topic(context: Context, name: str) -> list[ConfigEntry]:
     check_topic_name(name)
     return topic_entries(context.cluster.topics.named(name).config, context.settings)
 
 
-def _broker(context: Context, name: str) -> list[Entry]:
+def _broker(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
         return []  # nobody sets what brokers share
     _check_broker(context, name)
     return broker_entries(context.settings)
 
 
-def _loggers(context: Context, name: str) -> list[Entry]:
+def _loggers(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
         raise api_error("INVALID_REQUEST", "the id of the broker is empty")
     _check_broker(context, name)
     return []
 
 
-def _group(context: Context, name: str) -> list[Entry]:
+def _group(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
         raise api_error("INVALID_REQUEST", "Group name must not be empty")
     return group_entries(context.cluster.group_configs.given(name), context.settings)
 
 
-def _nothing(context: Context, name: str) -> list[Entry]:
+def _nothing(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
         raise api_error("INVALID_REQUEST", "the name is empty")
     return []
 
 
-_DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[Entry]]]] = MappingProxyType(
+_DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[ConfigEntry]]]] = MappingProxyType(
     {
         _TOPIC: _topic,
         _BROKER: _broker,
@@ -139,7 +139,7 @@ def _check_broker(context: Context, name: str) -> None:
 def _described(
     request: DescribeConfigsRequest,
     resource: DescribeConfigsResource,
-    entries: list[Entry],
+    entries: list[ConfigEntry],
     version: int,
 ) -> DescribeConfigsResult:
     keys = resource.configuration_keys
@@ -155,12 +155,12 @@ def _described(
     )
 
 
-def _config(entry: Entry, version: int, *, synonyms: bool) -> DescribeConfigsResourceResult:
+def _config(entry: ConfigEntry, version: int, *, synonyms: bool) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
         read_only=entry.read_only,
-        is_default=version == 0 and entry.source is Source.DEFAULT,
+        is_default=version == 0 and entry.source is ConfigSource.DEFAULT,
         config_source=entry.source,
         is_sensitive=entry.is_sensitive,
         config_type=entry.type if version >= _FIRST_VERSION_OF_TYPES else 0,

@@ -22,7 +22,7 @@ from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..principals import USER, Principal
 from ..registry import handles
-from ..security.tokens import Token, check_may_ask
+from ..security.tokens import Token, check_token_request
 
 _FIRST_VERSION_WITH_OWNER = 3
 
@@ -53,7 +53,11 @@ def create_delegation_token(
 
 
 def _create(context: Context, request: CreateDelegationTokenRequest, owner: Principal) -> Token:
-    check_may_ask(context.security_protocol, context.principal, by_token=context.by_token)
+    check_token_request(
+        context.security_protocol,
+        context.principal,
+        token_authenticated=context.token_authenticated,
+    )
     if owner != context.principal:
         check(context, Operation.CREATE_TOKENS, ResourceType.USER, str(owner))
     renewers = [Principal(each.principal_type, each.principal_name) for each in request.renewers]

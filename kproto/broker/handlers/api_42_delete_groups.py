@@ -19,7 +19,7 @@ from ..api_error import api_error
 from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group, moment
+from ..coordinating import clock_reading, find_group
 from ..registry import handles
 
 
@@ -47,7 +47,7 @@ def _deleted(context: Context, group_id: str) -> DeletableGroupResult:
 
 
 def _delete(context: Context, group_id: str) -> None:
-    now = moment(context)
+    now = clock_reading(context)
     group = find_group(context, group_id)
     if group is None:
         raise api_error("GROUP_ID_NOT_FOUND", f"there is no group {group_id!r}")

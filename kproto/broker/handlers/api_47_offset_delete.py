@@ -25,10 +25,10 @@ from ..api_error import api_error
 from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group, moment
+from ..coordinating import clock_reading, find_group
 from ..groups.committed_offsets import TopicPartition
 from ..groups.coordinator_records import offset_tombstone
-from ..groups.offset_commit_checks import check_deletion
+from ..groups.offset_commit_checks import validate_offset_delete
 from ..registry import handles
 
 _SUBSCRIBED: Final = code_of("GROUP_SUBSCRIBED_TO_TOPIC")
@@ -40,7 +40,7 @@ def offset_delete(
 ) -> OffsetDeleteResponse:
     """Delete what can be, or say of each partition why not."""
     group_id = request.group_id
-    now = moment(context)
+    now = clock_reading(context)
     keeper = context.cluster.offsets_topic
     answer = OffsetDeleteResponse()
     places: list[TopicPartition] = []
@@ -49,7 +49,7 @@ def offset_delete(
         if not group_id:
             raise api_error("INVALID_GROUP_ID", "the group id is empty")
         group = find_group(context, group_id)
-        check_deletion(group)
+        validate_offset_delete(group)
         assert group is not None
         for topic in request.topics:
             for partition in topic.partitions:

@@ -28,10 +28,10 @@ from ..api_error import api_error
 from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import check_consumer_protocol, find_group, join_consumer_group, moment
+from ..coordinating import check_consumer_protocol, clock_reading, find_group, join_consumer_group
 from ..groups import ConsumerGroup
-from ..groups.consumer import Heartbeat, HeartbeatAnswer, check_heartbeat
-from ..groups.consumer.consumer_group_member import JOINS
+from ..groups.consumer import ConsumerHeartbeat, ConsumerHeartbeatResult, validate_heartbeat
+from ..groups.consumer.consumer_group_member import JOIN_EPOCH
 from ..registry import handles
 
 
@@ -46,16 +46,18 @@ def consumer_group_heartbeat(
         for topic in request.subscribed_topic_names or ():
             check(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
         asked = _asked(context, request)
-        check_heartbeat(request.group_id, asked, version, context.settings.group_consumer_assignors)
+        validate_heartbeat(
+            request.group_id, asked, version, context.settings.group_consumer_assignors
+        )
         answer = _answer(context, request.group_id, asked)
     except BrokerResponseError as error:
         return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.detail)
     return _response(answer)
 
 
-def _asked(context: Context, request: ConsumerGroupHeartbeatRequest) -> Heartbeat:
-    names, held = request.subscribed_topic_names, request.topic_partitions
-    return Heartbeat(
+def _asked(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerHeartbeat:
+    names, owned = request.subscribed_topic_names, request.topic_partitions
+    return ConsumerHeartbeat(
         request.member_id,
         request.member_epoch,
         request.instance_id,
@@ -64,17 +66,17 @@ def _asked(context: Context, request: ConsumerGroupHeartbeatRequest) -> Heartbea
         None if names is None else frozenset(names),
         request.subscribed_topic_regex,
         request.server_assignor,
-        None if held is None else {it.topic_id: frozenset(it.partitions) for it in held},
+        None if owned is None else {it.topic_id: frozenset(it.partitions) for it in owned},
         client_id=context.client_id or "",
         client_host=f"/{context.host}",
     )
 
 
-def _answer(context: Context, group_id: str, asked: Heartbeat) -> HeartbeatAnswer:
-    now = moment(context)
-    group = join_consumer_group if asked.epoch == JOINS else _group
+def _answer(context: Context, group_id: str, asked: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
+    now = clock_reading(context)
+    group = join_consumer_group if asked.epoch == JOIN_EPOCH else _group
     found = group(context, group_id)
-    if asked.epoch < JOINS:
+    if asked.epoch < JOIN_EPOCH:
         return found.leave(asked, now)
     may_describe = partial(allows, context, Operation.DESCRIBE, ResourceType.TOPIC)
     return found.heartbeat(asked, str(Uuid.random()), now, may_describe)
@@ -88,7 +90,7 @@ def _group(context: Context, group_id: str) -> ConsumerGroup:
     return group
 
 
-def _response(answer: HeartbeatAnswer) -> ConsumerGroupHeartbeatResponse:
+def _response(answer: ConsumerHeartbeatResult) -> ConsumerGroupHeartbeatResponse:
     response = ConsumerGroupHeartbeatResponse(
         member_id=answer.member_id,
         member_epoch=answer.epoch,

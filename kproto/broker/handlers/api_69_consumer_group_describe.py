@@ -32,7 +32,7 @@ from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..coordinating import check_consumer_protocol, find_group
 from ..groups import ConsumerGroup
-from ..groups.consumer.consumer_group_member import ConsumerMember, places
+from ..groups.consumer.consumer_group_member import ConsumerGroupMember, places
 from ..registry import handles
 
 _CLASSIC: Final = 0
@@ -77,15 +77,15 @@ def _described(context: Context, group_id: str) -> DescribedGroup:
     return DescribedGroup(
         group_id=group_id,
         group_state=group.state,
-        group_epoch=group.kept.epoch,
-        assignment_epoch=group.kept.target_epoch,
+        group_epoch=group.persisted.epoch,
+        assignment_epoch=group.persisted.target_epoch,
         assignor_name=group.assignor,
         members=[_member(context, group, it) for it in group.members.values()],
     )
 
 
-def _member(context: Context, group: ConsumerGroup, member: ConsumerMember) -> Member:
-    target = group.kept.target_of(member.member_id)
+def _member(context: Context, group: ConsumerGroup, member: ConsumerGroupMember) -> Member:
+    target = group.persisted.target_assignment_of(member.member_id)
     held: dict[Uuid, set[int]] = {}  # what it has yet to give up too
     for topic_id, index in places(member):
         held.setdefault(topic_id, set()).add(index)

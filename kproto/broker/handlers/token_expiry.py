@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...wire.errors import BrokerResponseError
 from ..context import Context
-from ..security.tokens import check_may_ask
+from ..security.tokens import check_token_request
 
 __all__ = ["TokenEnd", "token_end"]
 
@@ -22,7 +22,11 @@ class TokenEnd(NamedTuple):
 def token_end(context: Context, change: Callable[[], int]) -> TokenEnd:
     """The end that `change` gives a token, unless the client may not ask for it."""
     try:
-        check_may_ask(context.security_protocol, context.principal, by_token=context.by_token)
+        check_token_request(
+            context.security_protocol,
+            context.principal,
+            token_authenticated=context.token_authenticated,
+        )
         return TokenEnd(0, change())
     except BrokerResponseError as error:
         return TokenEnd(error.code, -1)

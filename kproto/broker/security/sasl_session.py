@@ -95,7 +95,7 @@ class Identity(NamedTuple):
 
     principal: Principal
     ends_at_ms: int | None = None
-    by_token: bool = False
+    token_authenticated: bool = False
 
 
 class Answer(NamedTuple):
@@ -136,7 +136,7 @@ def _scram(
 
 
 def _has_tokens(known: CredentialStore) -> bool:
-    return known.tokens.are_there
+    return known.tokens.has_tokens
 
 
 def _bearer(known: CredentialStore, now_ms: int) -> ServerExchange:
@@ -229,7 +229,7 @@ class SaslSession:
         last = self._began_again
         return last is None or now - last >= REAUTHENTICATION_INTERVAL_S
 
-    def versions_were_told(self) -> None:
+    def on_api_versions_answered(self) -> None:
         """ApiVersions was answered: it is not asked again before the handshake."""
         if self.phase is SaslState.FIRST:
             self.phase = SaslState.HANDSHAKE
@@ -247,7 +247,7 @@ class SaslSession:
         self.phase = SaslState.TOKENS_WITHOUT_HEADER if version == 0 else SaslState.TOKENS
         return True
 
-    def refuse_instead_of_token(self) -> None:
+    def reject_unexpected_request(self) -> None:
         """Something else came where a token is due: it ends the connection once that is told."""
         self.phase = SaslState.ENDED
 
@@ -257,7 +257,7 @@ class SaslSession:
         return MECHANISMS[self._mechanism].is_slow(self._known)
 
     @property
-    def asks_validator(self) -> bool:
+    def uses_validator(self) -> bool:
         """Whether `take` asks a function of the user's, which may wait for somebody."""
         return self._mechanism == "OAUTHBEARER" and self.is_slow
 
@@ -298,10 +298,10 @@ class SaslSession:
         if isinstance(exchange, OAuthBearerServer):
             return Identity(Principal(USER, name), exchange.expires_at_ms)
         if isinstance(exchange, ScramServer) and exchange.token_auth:
-            token = self._known.tokens.good(name, now_ms)
+            token = self._known.tokens.valid_token(name, now_ms)
             if token is None:
                 raise AuthenticationError("the delegation token has ended")
-            return Identity(token.owner, token.expires_ms, by_token=True)
+            return Identity(token.owner, token.expires_ms, token_authenticated=True)
         return Identity(Principal(USER, name))
 
     def _told(self, error: AuthenticationError, token: bytes) -> str:

@@ -12,7 +12,7 @@ from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context, Principal
 from kproto.broker.coordinators import CoordinatorType
 from kproto.broker.decisions import Decision, Wait
-from kproto.broker.groups import GroupState, Moment
+from kproto.broker.groups import ClassicGroupState, ClockReading
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.registry import by_key
 from kproto.messages.base import Request
@@ -255,10 +255,10 @@ def test_who_may_not_read_a_group_does_not_hear_what_else_is_wrong() -> None:
 def test_the_state_of_a_deleted_group_is_dead() -> None:
     nodes = Nodes()
     nodes.join(version=4)
-    group = nodes.cluster.groups.find("g", Moment(0, TIMESTAMP))
+    group = nodes.cluster.groups.find("g", ClockReading(0, TIMESTAMP))
     assert group is not None
     nodes.ask(nodes.coordinator, DeleteGroupsRequest(groups_names=["g"]), 0)
-    assert group.state is GroupState.DEAD
+    assert group.state is ClassicGroupState.DEAD
     assert nodes.cluster.groups.ids == ()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kproto.broker.decisions import Wait
-from kproto.broker.groups import GroupState
+from kproto.broker.groups import ClassicGroupState
 from kproto.broker.groups.offsets_topic import OFFSETS_TOPIC
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
@@ -126,11 +126,11 @@ def test_members_commit_in_their_generation() -> None:
     assert play.commit(member) == ["NONE"]
     assert play.commit() == ["UNKNOWN_MEMBER_ID"], "there are members now"
     play.join()  # another, whose generation the first has to join
-    assert play.state() == GroupState.PREPARING_REBALANCE
+    assert play.state() == ClassicGroupState.PREPARING_REBALANCE
     assert play.commit(member, offset=6) == ["NONE"], "what it has done before it joins again"
     again = play.join(member.member_id)
     assert play.commit(member) == ["ILLEGAL_GENERATION"]
-    assert play.state() == GroupState.COMPLETING_REBALANCE
+    assert play.state() == ClassicGroupState.COMPLETING_REBALANCE
     assert play.commit(again) == ["REBALANCE_IN_PROGRESS"]
     assert play.fetch() == {"t": 6}
     assert error(play.sync(again)) == "NONE"
@@ -174,7 +174,7 @@ async def test_what_members_subscribe_to_does_not_end() -> None:
     assert play.fetch() == {"t": 5}
     await play.clock.advance(1)
     assert play.fetch() == {}
-    assert play.state() == GroupState.DEAD
+    assert play.state() == ClassicGroupState.DEAD
     assert play.written()[-4:] == ["u gone", "g", "t gone", "g gone"]
 
 
@@ -183,7 +183,7 @@ def test_a_coordinator_that_takes_over_has_members_and_offsets() -> None:
     member = play.reader()
     play.commit(member)
     play.move()
-    assert play.state() == GroupState.STABLE
+    assert play.state() == ClassicGroupState.STABLE
     assert play.beat(member) == "NONE"
     assert play.commit(member, offset=6) == ["NONE"]
     assert play.delete("t") == ["GROUP_SUBSCRIBED_TO_TOPIC"]
@@ -194,7 +194,7 @@ def test_a_coordinator_that_takes_over_has_members_and_offsets() -> None:
     play.leave(member)
     play.cluster.start(stopped)
     play.move()
-    assert play.state() == GroupState.EMPTY
+    assert play.state() == ClassicGroupState.EMPTY
     assert play.commit(offset=7) == ["NONE"]
     play.move()
     assert play.fetch() == {"t": 7}
@@ -228,7 +228,7 @@ def test_who_waits_where_nobody_coordinates_any_more(lose: Any) -> None:
     assert woken
     answer: Any = waits.then(False)
     assert error(answer) == "NOT_COORDINATOR"
-    assert play.state() in (GroupState.EMPTY, GroupState.DEAD)
+    assert play.state() in (ClassicGroupState.EMPTY, ClassicGroupState.DEAD)
 
 
 def test_a_group_that_is_deleted_takes_its_offsets_along() -> None:
@@ -241,7 +241,7 @@ def test_a_group_that_is_deleted_takes_its_offsets_along() -> None:
     assert play.fetch() == {}
     play.move()
     assert play.fetch() == {}
-    assert play.state() == GroupState.DEAD
+    assert play.state() == ClassicGroupState.DEAD
 
 
 def test_a_group_that_cannot_be_said_to_be_gone_is_not() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kproto import BrokerConnectionError, Client
 from kproto.broker import Broker, BrokerSettings, Cluster
-from kproto.broker.groups.classic_group import Group
+from kproto.broker.groups.classic_group import ClassicGroup
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
 from kproto.messages.heartbeat_request import HeartbeatRequest
 from kproto.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -81,7 +81,7 @@ class Member:
 def waiting(broker: Broker | Cluster) -> int:
     """How many requests wait in group g."""
     group = broker._cluster.groups._groups.get("g")
-    return len(group.watchers) if isinstance(group, Group) else 0
+    return len(group.watchers) if isinstance(group, ClassicGroup) else 0
 
 
 async def test_members_join_together_rebalance_and_leave() -> None:

@@ -1,6 +1,6 @@
 """One member of a group of the consumer protocol: what it said, and how far it has followed.
 
-Plain data that does not change: another state of a member is another `ConsumerMember`.
+Plain data that does not change: another state of a member is another `ConsumerGroupMember`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from enum import IntEnum
 from typing import Final, TypeAlias
 
 from ....wire.uuid import Uuid
-from ..members import MemberProtocol
+from ..classic_members import MemberProtocol
 
 __all__ = [
-    "JOINS",
-    "LEAVES",
-    "LEAVES_FOR_A_WHILE",
+    "JOIN_EPOCH",
+    "LEAVE_EPOCH",
+    "LEAVE_STATIC_EPOCH",
     "Assigned",
-    "ClassicPart",
-    "ConsumerMember",
+    "ClassicMemberMetadata",
+    "ConsumerGroupMember",
     "MemberState",
     "Partitions",
     "places",
@@ -27,9 +27,9 @@ __all__ = [
 ]
 
 #: Member epochs of a request that mean something: KIP-848.
-JOINS: Final = 0
-LEAVES: Final = -1
-LEAVES_FOR_A_WHILE: Final = -2
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+LEAVE_STATIC_EPOCH: Final = -2
 
 Partitions: TypeAlias = Mapping[Uuid, frozenset[int]]
 """Partitions by the id of their topic."""
@@ -49,7 +49,7 @@ class MemberState(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicPart:
+class ClassicMemberMetadata:
     """What a member of the classic protocol has besides: its session, in ms, and its protocols."""
 
     session_timeout_ms: int
@@ -57,7 +57,7 @@ class ClassicPart:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerMember:
+class ConsumerGroupMember:
     """`instance_id` is that of a static member; `regex` is empty for a member without one.
 
     `assigned` is what the member may hold, `revoking` what it has yet to give up. `classic` is of a
@@ -73,7 +73,7 @@ class ConsumerMember:
     regex: str = ""
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
-    classic: ClassicPart | None = None
+    classic: ClassicMemberMetadata | None = None
     epoch: int = 0
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
@@ -90,7 +90,7 @@ def without_epochs(assigned: Assigned) -> Partitions:
     return {topic_id: frozenset(its) for topic_id, its in assigned.items()}
 
 
-def places(member: ConsumerMember) -> Iterator[tuple[Uuid, int]]:
+def places(member: ConsumerGroupMember) -> Iterator[tuple[Uuid, int]]:
     """All that a member may still read, what it has yet to give up too."""
     for part in (member.assigned, member.revoking):
         for topic_id, its in part.items():

@@ -12,61 +12,61 @@ from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from ....wire.uuid import Uuid
-from .consumer_group_member import Assigned, ConsumerMember, MemberState, Partitions
+from .consumer_group_member import Assigned, ConsumerGroupMember, MemberState, Partitions
 
-__all__ = ["holds_any", "is_within", "reconciled"]
+__all__ = ["holds_any", "is_within", "reconcile"]
 
 _STABLE, _UNREVOKED, _UNRELEASED = MemberState
 
 
-def reconciled(
-    member: ConsumerMember,
+def reconcile(
+    member: ConsumerGroupMember,
     target: Partitions,
     target_epoch: int,
     *,
     subscribed: Container[Uuid],
     taken: Container[tuple[Uuid, int]],
-    held: Partitions | None,
+    owned: Partitions | None,
     has_changed: bool,
-) -> ConsumerMember:
+) -> ConsumerGroupMember:
     """The member as it is from now on; the same where nothing is to be done.
 
     `subscribed` are the topics that it reads, `taken` the partitions that some member may still
-    read, `held` those that it says it holds, None where it does not say. `has_changed` tells that
+    read, `owned` those that it says it holds, None where it does not say. `has_changed` tells that
     it subscribes to something else than before.
     """
     if member.state is _STABLE and member.epoch == target_epoch:
-        return _only_subscribed(member, subscribed, held) if has_changed else member
-    if member.state is _UNREVOKED and holds_any(held, member.revoking):
-        return _only_subscribed(member, subscribed, held) if has_changed else member
-    return _next(member, target, target_epoch, subscribed, taken, held)
+        return _only_subscribed(member, subscribed, owned) if has_changed else member
+    if member.state is _UNREVOKED and holds_any(owned, member.revoking):
+        return _only_subscribed(member, subscribed, owned) if has_changed else member
+    return _next(member, target, target_epoch, subscribed, taken, owned)
 
 
-def holds_any(held: Partitions | None, revoking: Assigned) -> bool:
+def holds_any(owned: Partitions | None, revoking: Assigned) -> bool:
     """Whether a member still holds what it shall give up; where it does not say, it does."""
-    if held is None:
+    if owned is None:
         return True
-    return any(its & revoking.get(topic_id, {}).keys() for topic_id, its in held.items())
+    return any(its & revoking.get(topic_id, {}).keys() for topic_id, its in owned.items())
 
 
-def is_within(held: Partitions | None, assigned: Assigned) -> bool:
+def is_within(owned: Partitions | None, assigned: Assigned) -> bool:
     """Whether a member says that it holds what it was assigned, and nothing else."""
-    return held is not None and all(
+    return owned is not None and all(
         its <= assigned.get(topic_id, {}).keys() and topic_id in assigned
-        for topic_id, its in held.items()
+        for topic_id, its in owned.items()
     )
 
 
 def _only_subscribed(
-    member: ConsumerMember, subscribed: Container[Uuid], held: Partitions | None
-) -> ConsumerMember:
+    member: ConsumerGroupMember, subscribed: Container[Uuid], owned: Partitions | None
+) -> ConsumerGroupMember:
     """What it does not subscribe to any more is to be given up at once, before all is decided."""
     dropped = {it: its for it, its in member.assigned.items() if it not in subscribed}
     if not dropped:
         return member
     kept = {it: its for it, its in member.assigned.items() if it not in dropped}
     revoking = _joined(member.revoking, dropped)
-    if holds_any(held, revoking):
+    if holds_any(owned, revoking):
         return replace(
             member, state=_UNREVOKED, previous_epoch=member.epoch, assigned=kept, revoking=revoking
         )
@@ -78,13 +78,13 @@ def _joined(one: Assigned, other: Assigned) -> Assigned:
 
 
 def _next(
-    member: ConsumerMember,
+    member: ConsumerGroupMember,
     target: Partitions,
     target_epoch: int,
     subscribed: Container[Uuid],
     taken: Container[tuple[Uuid, int]],
-    held: Partitions | None,
-) -> ConsumerMember:
+    owned: Partitions | None,
+) -> ConsumerGroupMember:
     kept: dict[Uuid, Mapping[int, int]] = {}
     revoking: dict[Uuid, Mapping[int, int]] = {}
     new: dict[Uuid, set[int]] = {}
@@ -107,7 +107,7 @@ def _next(
             revoking[topic_id] = goes
         if comes:
             new[topic_id] = comes
-    if revoking and holds_any(held, revoking):
+    if revoking and holds_any(owned, revoking):
         return replace(
             member, state=_UNREVOKED, previous_epoch=member.epoch, assigned=kept, revoking=revoking
         )

@@ -16,34 +16,34 @@ from ....stored.coordinator import CoordinatorRecord
 from ....wire.uuid import Uuid
 from ...coordinators import java_hash
 from ...topics import Topics
-from ..clock_reading import Moment
+from ..clock_reading import ClockReading
+from ..group_config import ConsumerGroupConfig
 from ..java_order import copied_size, in_java_order, in_timeline_order
 from . import record_helpers
 from .assignors import GroupSpec, MemberSpec, assign
-from .consumer_group_member import JOINS, LEAVES_FOR_A_WHILE, ConsumerMember, Partitions
-from .current_assignment_builder import reconciled
-from .limits import ConsumerLimits
-from .persisted_state import NEVER, ConsumerState, metadata_hash
-from .regex_resolution import Resolved, check_expression, is_stale, resolved
+from .consumer_group_member import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ConsumerGroupMember, Partitions
+from .current_assignment_builder import reconcile
+from .persisted_state import NEVER, PersistedState, metadata_hash
+from .regex_resolution import ResolvedRegex, check_expression, needs_regex_refresh, resolve_regexes
 
-__all__ = ["UNSEEN", "Change"]
+__all__ = ["NO_TOPIC_CHANGES_SEEN", "GroupChange"]
 
 #: A group that has not looked at topics yet.
-UNSEEN: Final = -1
+NO_TOPIC_CHANGES_SEEN: Final = -1
 
 
-class Change:
+class GroupChange:
     """`state` is the group as the records so far make it; `before` is as it was."""
 
     def __init__(
         self,
         group_id: str,
-        before: ConsumerState,
+        before: PersistedState,
         topics: Topics,
-        limits: ConsumerLimits,
-        now: Moment,
+        limits: ConsumerGroupConfig,
+        now: ClockReading,
         written: Sequence[CoordinatorRecord] = (),
-        seen: int = UNSEEN,
+        seen: int = NO_TOPIC_CHANGES_SEEN,
     ) -> None:
         self.before = before
         #: Of how many changes of topics the group has taken note.
@@ -51,7 +51,7 @@ class Change:
         self.state = before.copy()
         self.records: list[CoordinatorRecord] = list(written)
         #: Whether expressions are to be looked up once the change counts.
-        self.is_stale = False
+        self.needs_regex_refresh = False
         #: The assignor that who says something wanted before, and the one that it wants now.
         self._votes: tuple[str | None, str | None] = None, None
         #: Whether all subscribe alike, as it was when that was last looked at.
@@ -69,14 +69,14 @@ class Change:
 
     # Members
 
-    def subscribe(self, updated: ConsumerMember) -> tuple[bool, bool]:
+    def subscribe(self, updated: ConsumerGroupMember) -> tuple[bool, bool]:
         """A member says something, for the first time or again.
 
         Returns whether it subscribes to something else than before, and whether that is another
         epoch of the group. An expression that nobody has looked up yet is none: that comes later.
         Raises INVALID_REGULAR_EXPRESSION.
         """
-        member = self.state.members.get(updated.member_id, ConsumerMember(updated.member_id))
+        member = self.state.members.get(updated.member_id, ConsumerGroupMember(updated.member_id))
         self._votes = member.assignor, updated.assignor
         counts = self.state.regex_counts
         if updated != member:
@@ -94,20 +94,20 @@ class Change:
             elif not counts[updated.regex]:
                 check_expression(updated.regex)
                 is_new = True
-        self.is_stale = is_stale(
+        self.needs_regex_refresh = needs_regex_refresh(
             self.state.regex_counts,
             self.before.regexes,
             is_new=is_new,
-            version=self._topics.made,
-            date_ms=self._now.date_ms,
+            version=self._topics.created_count,
+            timestamp_ms=self._now.timestamp_ms,
             interval_ms=self._limits.regex_refresh_interval_ms,
         )
         return has_changed, raises
 
-    def replace_static(self, former: ConsumerMember, member_id: str) -> ConsumerMember:
+    def replace_static(self, former: ConsumerGroupMember, member_id: str) -> ConsumerGroupMember:
         """A static member under another id, which has what its former self had."""
-        member = replace(former, member_id=member_id, epoch=JOINS, previous_epoch=JOINS)
-        target = self.state.target_of(former.member_id)
+        member = replace(former, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+        target = self.state.target_assignment_of(former.member_id)
         self.write(
             *record_helpers.member_tombstones(self._group_id, former.member_id),
             record_helpers.member_metadata(self._group_id, member),
@@ -116,17 +116,17 @@ class Change:
         )
         return member
 
-    def let_rest(self, member: ConsumerMember) -> None:
+    def leave_static(self, member: ConsumerGroupMember) -> None:
         """A static member leaves for a while: what it has stays its own."""
         rested = {topic_id: dict.fromkeys(its, 0) for topic_id, its in member.assigned.items()}
         self.write(
             record_helpers.current_assignment(
                 self._group_id,
-                replace(member, epoch=LEAVES_FOR_A_WHILE, assigned=rested, revoking={}),
+                replace(member, epoch=LEAVE_STATIC_EPOCH, assigned=rested, revoking={}),
             )
         )
 
-    def remove(self, members: Iterable[ConsumerMember]) -> None:
+    def remove(self, members: Iterable[ConsumerGroupMember]) -> None:
         """Members go, and what they had is free; expressions that were theirs alone go too."""
         gone = list(members)
         counts = self.state.regex_counts
@@ -141,13 +141,13 @@ class Change:
 
     # Who shall have what
 
-    def raise_epoch(self, *, raises: bool) -> None:
+    def bump_group_epoch(self, *, raises: bool) -> None:
         """Another epoch, for `raises`, or because topics are others than before.
 
         Topics are looked at when some have come or gone, as in Kafka. So is whether all subscribe
         alike: who joins for nothing goes unseen, also by an assignor that has yet to decide.
         """
-        changes = self._topics.made + self._topics.gone
+        changes = self._topics.created_count + self._topics.deleted_count
         if raises or self.seen != changes:
             self.seen = changes
             self._is_homogeneous = self.state.is_homogeneous
@@ -161,7 +161,7 @@ class Change:
     def _hash(self) -> int:
         return metadata_hash(self.state.topics, self._topics)
 
-    def decide_targets(self) -> None:
+    def update_target_assignment(self) -> None:
         """Let the assignor decide, if there is an epoch that it has not decided for.
 
         It does not so more often than the interval between assignments allows (KIP-1263).
@@ -170,7 +170,7 @@ class Change:
         if state.epoch <= state.target_epoch:
             return
         interval_ms = self._limits.assignment_interval_ms
-        elapsed_ms = self._now.date_ms - state.target_ms
+        elapsed_ms = self._now.timestamp_ms - state.target_ms
         if interval_ms and state.target_ms and elapsed_ms < interval_ms:
             return
         spec = self._spec()
@@ -179,7 +179,7 @@ class Change:
             target = {it: frozenset(its) for it, its in found.get(member_id, {}).items()}
             if state.targets.get(member_id) != target:
                 self.write(record_helpers.target_assignment(self._group_id, member_id, target))
-        self.write(record_helpers.target_epoch(self._group_id, state.epoch, self._now.date_ms))
+        self.write(record_helpers.target_epoch(self._group_id, state.epoch, self._now.timestamp_ms))
 
     @property
     def _assignor(self) -> str:
@@ -199,7 +199,7 @@ class Change:
             votes = {wanted: 1, **votes}
         return max(votes, key=votes.__getitem__, default=self._limits.assignors[0])
 
-    def _members(self) -> list[ConsumerMember]:
+    def _members(self) -> list[ConsumerGroupMember]:
         """The members in the order in which Kafka puts them into a map: who is new comes last."""
         former = in_timeline_order(self.before.members, java_hash)
         members = self.state.members
@@ -209,7 +209,7 @@ class Change:
         state = self.state
         members = {
             it.member_id: MemberSpec(
-                self.subscribed(it), it.instance_id, state.target_of(it.member_id)
+                self.subscribed(it), it.instance_id, state.target_assignment_of(it.member_id)
             )
             for it in self._members()
         }
@@ -217,23 +217,23 @@ class Change:
         partitions = {it: len(self._topics.with_id(it).partitions) for it in wanted}
         return GroupSpec(members, partitions, self._is_homogeneous)
 
-    def subscribed(self, member: ConsumerMember) -> AbstractSet[Uuid]:
+    def subscribed(self, member: ConsumerGroupMember) -> AbstractSet[Uuid]:
         """The ids of the topics that a member reads, as far as they are there, by Java's order."""
         names = sorted(self.state.topics_of(member))
         topics = map(self._topics.get, in_java_order(names, java_hash, copied_size(len(names))))
         return dict.fromkeys(it.topic_id for it in topics if it is not None).keys()
 
     def reconcile(
-        self, member: ConsumerMember, held: Partitions | None, *, has_changed: bool
-    ) -> ConsumerMember:
+        self, member: ConsumerGroupMember, owned: Partitions | None, *, has_changed: bool
+    ) -> ConsumerGroupMember:
         """Lead a member towards its target; what it is then."""
-        updated = reconciled(
+        updated = reconcile(
             member,
-            self.state.target_of(member.member_id),
+            self.state.target_assignment_of(member.member_id),
             self.state.target_epoch,
             subscribed=self.subscribed(member),
             taken=self.state.owned,
-            held=held,
+            owned=owned,
             has_changed=has_changed,
         )
         if updated != member:
@@ -242,16 +242,16 @@ class Change:
 
     # Expressions
 
-    def look_up(self, may_describe: Callable[[str], bool]) -> None:
+    def resolve_regexes(self, may_describe: Callable[[str], bool]) -> None:
         """Look up all expressions again: another epoch, if one matches other topics than before."""
-        found = resolved(
+        found = resolve_regexes(
             self.state.regex_counts,
             (topic.name for topic in self._topics),
             may_describe,
-            self._topics.made,
-            self._now.date_ms,
+            self._topics.created_count,
+            self._now.timestamp_ms,
         )
-        none = Resolved(frozenset(), 0, 0)
+        none = ResolvedRegex(frozenset(), 0, 0)
         raises = False
         for text, its in found.items():
             raises = raises or self.state.regexes.get(text, none).topics != its.topics

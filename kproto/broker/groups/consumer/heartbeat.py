@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...api_error import api_error
-from .consumer_group_member import JOINS, LEAVES, LEAVES_FOR_A_WHILE, Assigned, Partitions
+from .consumer_group_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, Assigned, Partitions
 
-__all__ = ["Heartbeat", "HeartbeatAnswer", "check_heartbeat"]
+__all__ = ["ConsumerHeartbeat", "ConsumerHeartbeatResult", "validate_heartbeat"]
 
 #: From this version of ConsumerGroupHeartbeat on, members make up their ids themselves (KIP-1082).
 _FIRST_VERSION_OF_OWN_IDS: Final = 1
@@ -21,10 +21,10 @@ _NOT_SAID: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class ConsumerHeartbeat:
     """None for what the member leaves as it was; a rebalance timeout of -1 ms does the same.
 
-    `held` are the partitions that it has, by the ids of their topics.
+    `owned` are the partitions that it has, by the ids of their topics.
     """
 
     member_id: str
@@ -35,7 +35,7 @@ class Heartbeat:
     topics: frozenset[str] | None = None
     regex: str | None = None
     assignor: str | None = None
-    held: Partitions | None = None
+    owned: Partitions | None = None
     client_id: str = ""
     client_host: str = ""
 
@@ -43,11 +43,11 @@ class Heartbeat:
     def is_full(self) -> bool:
         """Whether it says all that there is to say, as after an error."""
         subscribes = self.topics is not None or self.regex is not None
-        return self.rebalance_timeout_ms != _NOT_SAID and subscribes and self.held is not None
+        return self.rebalance_timeout_ms != _NOT_SAID and subscribes and self.owned is not None
 
 
 @dataclass(frozen=True, slots=True)
-class HeartbeatAnswer:
+class ConsumerHeartbeatResult:
     """`assigned` is None where the member need not hear it."""
 
     member_id: str
@@ -56,37 +56,41 @@ class HeartbeatAnswer:
     assigned: Assigned | None = None
 
 
-def check_heartbeat(
-    group_id: str, asked: Heartbeat, version: int, assignors: tuple[str, ...]
+def validate_heartbeat(
+    group_id: str, request: ConsumerHeartbeat, version: int, assignors: tuple[str, ...]
 ) -> None:
     """Raises INVALID_REQUEST and UNSUPPORTED_ASSIGNOR for what no group would take."""
-    has_id = version >= _FIRST_VERSION_OF_OWN_IDS or asked.epoch > JOINS or asked.epoch == LEAVES
+    has_id = (
+        version >= _FIRST_VERSION_OF_OWN_IDS
+        or request.epoch > JOIN_EPOCH
+        or request.epoch == LEAVE_EPOCH
+    )
     if has_id:
-        _check_said("MemberId", asked.member_id)
+        _check_said("MemberId", request.member_id)
     _check_said("GroupId", group_id)
-    _check_said("InstanceId", asked.instance_id)
-    _check_said("RackId", asked.rack)
-    if asked.epoch == JOINS:
-        _check_first(asked)
-    elif asked.epoch == LEAVES_FOR_A_WHILE:
-        if asked.instance_id is None:
+    _check_said("InstanceId", request.instance_id)
+    _check_said("RackId", request.rack)
+    if request.epoch == JOIN_EPOCH:
+        _check_first(request)
+    elif request.epoch == LEAVE_STATIC_EPOCH:
+        if request.instance_id is None:
             raise api_error("INVALID_REQUEST", "InstanceId can't be null.")
-    elif asked.epoch < LEAVES_FOR_A_WHILE:
+    elif request.epoch < LEAVE_STATIC_EPOCH:
         raise api_error("INVALID_REQUEST", "MemberEpoch is invalid.")
-    if asked.assignor is not None and asked.assignor not in assignors:
+    if request.assignor is not None and request.assignor not in assignors:
         raise api_error(
             "UNSUPPORTED_ASSIGNOR",
-            f"ServerAssignor {asked.assignor} is not supported. Supported assignors: "
+            f"ServerAssignor {request.assignor} is not supported. Supported assignors: "
             f"{', '.join(sorted(assignors))}.",
         )
 
 
-def _check_first(asked: Heartbeat) -> None:
-    if asked.rebalance_timeout_ms == _NOT_SAID:
+def _check_first(request: ConsumerHeartbeat) -> None:
+    if request.rebalance_timeout_ms == _NOT_SAID:
         raise api_error("INVALID_REQUEST", "RebalanceTimeoutMs must be provided in first request.")
-    if asked.held is None or asked.held:
+    if request.owned is None or request.owned:
         raise api_error("INVALID_REQUEST", "TopicPartitions must be empty when (re-)joining.")
-    if asked.topics is None and asked.regex is None:
+    if request.topics is None and request.regex is None:
         raise api_error(
             "INVALID_REQUEST",
             "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "

@@ -12,15 +12,15 @@ from typing import Final
 from ....wire.uuid import Uuid
 from ...api_error import api_error
 from .consumer_group import ConsumerGroup
-from .consumer_group_member import ConsumerMember
+from .consumer_group_member import ConsumerGroupMember
 
-__all__ = ["check_commit", "check_fetch"]
+__all__ = ["validate_offset_commit", "validate_offset_fetch"]
 
 #: From this version of OffsetCommit on, a member can say its epoch.
 _FIRST_VERSION_OF_EPOCHS: Final = 9
 
 
-def check_commit(
+def validate_offset_commit(
     group: ConsumerGroup,
     member_id: str,
     epoch: int,
@@ -57,7 +57,7 @@ def check_commit(
             )
 
 
-def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
+def validate_offset_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
     """Whether offsets may be fetched; no member id and no epoch are an admin's.
 
     Raises UNKNOWN_MEMBER_ID and STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION.
@@ -69,5 +69,5 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None
         raise api_error(_error(member), f"epoch {epoch} is not that of the member, {member.epoch}")
 
 
-def _error(member: ConsumerMember) -> str:
+def _error(member: ConsumerGroupMember) -> str:
     return "STALE_MEMBER_EPOCH" if member.classic is None else "ILLEGAL_GENERATION"

@@ -1,7 +1,7 @@
-"""What is kept of a group of the consumer protocol: that which its records say, and nothing else.
+"""The persisted state of a group of the consumer protocol: exactly what its records say.
 
-`ConsumerState` takes the records one by one, when they are written and when they are read again, so
-that a coordinator that takes over has what its predecessor had. Knows no time and no rule.
+`PersistedState` replays the records one by one, both when they are written and when a coordinator
+loads them, so that a new coordinator has the state of the old one. Knows no time and no rules.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ from ....stored.coordinator import CoordinatorRecord
 from ....wire.uuid import Uuid
 from ...coordinators import java_hash
 from ...topics import Topics
+from ..classic_members import MemberProtocol
 from ..java_order import in_timeline_order
-from ..members import MemberProtocol
 from .consumer_group_member import (
-    LEAVES,
+    LEAVE_EPOCH,
     Assigned,
-    ClassicPart,
-    ConsumerMember,
+    ClassicMemberMetadata,
+    ConsumerGroupMember,
     MemberState,
     Partitions,
     places,
 )
-from .regex_resolution import Resolved
+from .regex_resolution import ResolvedRegex
 
 __all__ = [
     "FIRST_EPOCH",
     "NEVER",
     "ConsumerGroupState",
     "ConsumerKey",
-    "ConsumerState",
+    "PersistedState",
     "metadata_hash",
 ]
 
@@ -95,20 +95,20 @@ class ConsumerGroupState(StrEnum):
 
 
 @dataclass(slots=True)
-class ConsumerState:
+class PersistedState:
     """`targets` are what members shall have, made for `target_epoch` at `target_ms` (0: never)."""
 
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
-    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    members: dict[str, ConsumerGroupMember] = field(default_factory=dict)
     #: The member ids of static members, by their instance ids.
     static_ids: dict[str, str] = field(default_factory=dict)
     targets: dict[str, Partitions] = field(default_factory=dict)
     target_epoch: int = FIRST_EPOCH
     target_ms: int = NEVER
-    regexes: dict[str, Resolved] = field(default_factory=dict)
+    regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
 
-    def copy(self) -> ConsumerState:
+    def copy(self) -> PersistedState:
         """Another that can be changed; what is in it does not change."""
         return replace(
             self,
@@ -121,7 +121,7 @@ class ConsumerState:
     # What others want to know
 
     @property
-    def doing(self) -> ConsumerGroupState:
+    def group_state(self) -> ConsumerGroupState:
         """The state of the group, which follows from its members."""
         if not self.members:
             return ConsumerGroupState.EMPTY
@@ -131,18 +131,18 @@ class ConsumerState:
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
 
-    def target_of(self, member_id: str, instance_id: str | None = None) -> Partitions:
+    def target_assignment_of(self, member_id: str, instance_id: str | None = None) -> Partitions:
         """What a member shall have, or who was there under its instance id."""
         if member_id not in self.targets and instance_id is not None:
             member_id = self.static_ids.get(instance_id, member_id)
         return self.targets.get(member_id, {})
 
-    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+    def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
         """The static member of that instance id."""
         member_id = None if instance_id is None else self.static_ids.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
-    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+    def topics_of(self, member: ConsumerGroupMember) -> frozenset[str]:
         """The names that a member subscribes to, those that its expression matched too."""
         resolved = self.regexes.get(member.regex)
         return member.topics if resolved is None else member.topics | resolved.topics
@@ -207,7 +207,7 @@ class ConsumerState:
             self._take_assignment(key.member_id, value)
         elif isinstance(key, ConsumerGroupRegularExpressionKey):
             if isinstance(value, ConsumerGroupRegularExpressionValue):
-                self.regexes[key.regular_expression] = Resolved(
+                self.regexes[key.regular_expression] = ResolvedRegex(
                     frozenset(value.topics), value.version, value.timestamp
                 )
             else:
@@ -222,7 +222,7 @@ class ConsumerState:
             return
         classic = value.classic_member_metadata
         self.members[member_id] = replace(
-            self.members.get(member_id, ConsumerMember(member_id)),
+            self.members.get(member_id, ConsumerGroupMember(member_id)),
             instance_id=value.instance_id,
             rack=value.rack_id,
             client_id=value.client_id,
@@ -233,7 +233,7 @@ class ConsumerState:
             assignor=value.server_assignor,
             classic=None
             if classic is None
-            else ClassicPart(
+            else ClassicMemberMetadata(
                 classic.session_timeout_ms,
                 tuple(MemberProtocol(it.name, it.metadata) for it in classic.supported_protocols),
             ),
@@ -247,15 +247,15 @@ class ConsumerState:
             if member is not None:
                 self.members[member_id] = replace(
                     member,
-                    epoch=LEAVES,
-                    previous_epoch=LEAVES,
+                    epoch=LEAVE_EPOCH,
+                    previous_epoch=LEAVE_EPOCH,
                     state=MemberState.STABLE,
                     assigned={},
                     revoking={},
                 )
             return
         self.members[member_id] = replace(
-            member or ConsumerMember(member_id),
+            member or ConsumerGroupMember(member_id),
             epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
             state=MemberState(value.state),

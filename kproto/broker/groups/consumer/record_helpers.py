@@ -41,8 +41,8 @@ from ....messages.consumer_group_target_assignment_metadata_value import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from ....stored.coordinator import CoordinatorRecord
-from .consumer_group_member import Assigned, ConsumerMember, Partitions
-from .regex_resolution import Resolved
+from .consumer_group_member import Assigned, ConsumerGroupMember, Partitions
+from .regex_resolution import ResolvedRegex
 
 __all__ = [
     "current_assignment",
@@ -64,7 +64,7 @@ __all__ = [
 _VERSION: Final = 0
 
 
-def member_metadata(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
+def member_metadata(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
     """What a member said."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
@@ -107,16 +107,16 @@ def target_assignment(group_id: str, member_id: str, partitions: Partitions) -> 
     return CoordinatorRecord(key, value, _VERSION)
 
 
-def target_epoch(group_id: str, epoch: int, date_ms: int) -> CoordinatorRecord:
+def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
     """The group epoch that all members' targets are for, and when they were made; 0 for never."""
     value = ConsumerGroupTargetAssignmentMetadataValue(
-        assignment_epoch=epoch, assignment_timestamp=date_ms
+        assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
     key = ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)
     return CoordinatorRecord(key, value, _VERSION)
 
 
-def current_assignment(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
+def current_assignment(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
     """What a member has, and how far it has followed."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
@@ -140,10 +140,10 @@ def _with_epochs(assigned: Assigned) -> list[TopicPartitions]:
     ]
 
 
-def regex(group_id: str, expression: str, resolved: Resolved) -> CoordinatorRecord:
+def regex(group_id: str, expression: str, resolved: ResolvedRegex) -> CoordinatorRecord:
     """The topics that an expression matched."""
     value = ConsumerGroupRegularExpressionValue(
-        topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.date_ms
+        topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
     return CoordinatorRecord(_regex_key(group_id, expression), value, _VERSION)
 

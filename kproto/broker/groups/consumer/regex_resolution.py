@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from ...api_error import api_error
 from .re2 import Expression, InvalidExpressionError
 
-__all__ = ["Resolved", "check_expression", "is_stale", "resolved"]
+__all__ = ["ResolvedRegex", "check_expression", "needs_regex_refresh", "resolve_regexes"]
 
 #: The least time between two refreshes, in ms, as in Kafka, where it is no setting.
 _LEAST_INTERVAL_MS: Final = 10_000
@@ -23,15 +23,15 @@ _LEAST_INTERVAL_MS: Final = 10_000
 _MOST_KEPT: Final = 256
 
 
-class Resolved(NamedTuple):
+class ResolvedRegex(NamedTuple):
     """The topics that an expression matched.
 
-    `version` is that of the cluster's topics then, `date_ms` when that was.
+    `version` is that of the cluster's topics then, `timestamp_ms` when that was.
     """
 
     topics: frozenset[str]
     version: int
-    date_ms: int
+    timestamp_ms: int
 
 
 @lru_cache(_MOST_KEPT)
@@ -50,28 +50,30 @@ def check_expression(text: str) -> None:
         ) from None
 
 
-def resolved(
+def resolve_regexes(
     expressions: Iterable[str],
     names: Iterable[str],
     may_describe: Callable[[str], bool],
     version: int,
-    date_ms: int,
-) -> dict[str, Resolved]:
+    timestamp_ms: int,
+) -> dict[str, ResolvedRegex]:
     """What each expression matches: the whole name of a topic that the member may describe."""
     visible = [name for name in names if may_describe(name)]
     return {
-        text: Resolved(frozenset(filter(_expression(text).matches, visible)), version, date_ms)
+        text: ResolvedRegex(
+            frozenset(filter(_expression(text).matches, visible)), version, timestamp_ms
+        )
         for text in expressions
     }
 
 
-def is_stale(
+def needs_regex_refresh(
     wanted: Iterable[str],
-    known: Mapping[str, Resolved],
+    known: Mapping[str, ResolvedRegex],
     *,
     is_new: bool,
     version: int,
-    date_ms: int,
+    timestamp_ms: int,
     interval_ms: int,
 ) -> bool:
     """Whether expressions are to be looked up now.
@@ -82,13 +84,13 @@ def is_stale(
     wanted = set(wanted)
     if not wanted and not is_new:
         return False
-    last_ms = max((it.date_ms for it in known.values()), default=None)
-    if last_ms is not None and date_ms <= last_ms + _LEAST_INTERVAL_MS:
+    last_ms = max((it.timestamp_ms for it in known.values()), default=None)
+    if last_ms is not None and timestamp_ms <= last_ms + _LEAST_INTERVAL_MS:
         return False
     seen = min((it.version for it in known.values()), default=0)
     return (
         is_new
         or len(wanted) != len(known)
         or seen < version
-        or (last_ms is not None and date_ms > last_ms + interval_ms)
+        or (last_ms is not None and timestamp_ms > last_ms + interval_ms)
     )

@@ -106,12 +106,12 @@ class Scene:
         return self.need.error or HIDDEN
 
 
-Op, Of = Operation, ResourceType
+AlterOp, Of = Operation, ResourceType
 
 SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     0: (
         Scene(
-            Op.WRITE,
+            AlterOp.WRITE,
             Of.TRANSACTIONAL_ID,
             produce(transactional_records(), "tx"),
             error_of_first_partition,
@@ -119,30 +119,30 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             versions=range(3, 14),
             fine="INVALID_TXN_STATE",
         ),
-        Scene(Op.WRITE, Of.TOPIC, produce(), error_of_first_partition),
+        Scene(AlterOp.WRITE, Of.TOPIC, produce(), error_of_first_partition),
     ),
     1: (
         Scene(
-            Op.CLUSTER_ACTION,
+            AlterOp.CLUSTER_ACTION,
             Of.CLUSTER,
             fetch(follower=2),
             error_of_first_partition,
             when="from a follower",
             fine="NOT_LEADER_OR_FOLLOWER",
         ),
-        Scene(Op.READ, Of.TOPIC, fetch(), error_of_first_partition, when="from a consumer"),
+        Scene(AlterOp.READ, Of.TOPIC, fetch(), error_of_first_partition, when="from a consumer"),
     ),
-    2: (Scene(Op.DESCRIBE, Of.TOPIC, list_offsets, error_of_first_partition),),
+    2: (Scene(AlterOp.DESCRIBE, Of.TOPIC, list_offsets, error_of_first_partition),),
     3: (
         Scene(
-            Op.DESCRIBE,
+            AlterOp.DESCRIBE,
             Of.TOPIC,
             metadata(),
             error_of_first_topic,
             when="topics by name or id",
         ),
         Scene(
-            Op.DESCRIBE,
+            AlterOp.DESCRIBE,
             Of.TOPIC,
             metadata(by_id=True),
             error_of_first_topic,
@@ -150,7 +150,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             versions=range(12, 14),
         ),
         Scene(
-            Op.DESCRIBE,
+            AlterOp.DESCRIBE,
             Of.TOPIC,
             all_topics,
             lambda answer: SEEN if answer.topics else HIDDEN,
@@ -158,7 +158,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             fine=SEEN,
         ),
         Scene(
-            Op.CREATE,
+            AlterOp.CREATE,
             Of.CLUSTER,
             metadata("new"),
             error_of_first_topic,
@@ -166,7 +166,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             auto_create=True,
         ),
         Scene(
-            Op.CREATE,
+            AlterOp.CREATE,
             Of.TOPIC,
             metadata("new"),
             error_of_first_topic,
@@ -174,7 +174,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             auto_create=True,
         ),
         Scene(
-            Op.DESCRIBE,
+            AlterOp.DESCRIBE,
             Of.CLUSTER,
             with_cluster_operations,
             shown_operations,
@@ -184,20 +184,20 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         ),
     ),
     8: (
-        Scene(Op.READ, Of.GROUP, offset_commit, error_of_first_partition),
-        Scene(Op.READ, Of.TOPIC, offset_commit, error_of_first_partition),
+        Scene(AlterOp.READ, Of.GROUP, offset_commit, error_of_first_partition),
+        Scene(AlterOp.READ, Of.TOPIC, offset_commit, error_of_first_partition),
     ),
     9: (
-        Scene(Op.DESCRIBE, Of.GROUP, offset_fetch(), error_of_offset_fetch),
+        Scene(AlterOp.DESCRIBE, Of.GROUP, offset_fetch(), error_of_offset_fetch),
         Scene(
-            Op.DESCRIBE,
+            AlterOp.DESCRIBE,
             Of.TOPIC,
             offset_fetch(),
             error_of_offset_fetch,
             when="topics by name or id",
         ),
         Scene(
-            Op.DESCRIBE,
+            AlterOp.DESCRIBE,
             Of.TOPIC,
             offset_fetch(every_topic=True),
             topics_of_offset_fetch,
@@ -207,9 +207,11 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         ),
     ),
     10: (
-        Scene(Op.DESCRIBE, Of.GROUP, coordinator("g", 0), error_of_coordinator, when="of a group"),
         Scene(
-            Op.DESCRIBE,
+            AlterOp.DESCRIBE, Of.GROUP, coordinator("g", 0), error_of_coordinator, when="of a group"
+        ),
+        Scene(
+            AlterOp.DESCRIBE,
             Of.TRANSACTIONAL_ID,
             coordinator("tx", 1),
             error_of_coordinator,
@@ -217,7 +219,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             versions=range(1, 7),
         ),
         Scene(
-            Op.CLUSTER_ACTION,
+            AlterOp.CLUSTER_ACTION,
             Of.CLUSTER,
             coordinator("g:AAAAAAAAAAAAAAAAAAAAAQ:0", 2),
             error_of_coordinator,
@@ -226,9 +228,9 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         ),
     ),
     11: (
-        Scene(Op.READ, Of.GROUP, join_group, error, versions=range(4)),
+        Scene(AlterOp.READ, Of.GROUP, join_group, error, versions=range(4)),
         Scene(
-            Op.READ,
+            AlterOp.READ,
             Of.GROUP,
             join_group,
             error,
@@ -238,7 +240,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     ),
     12: (
         Scene(
-            Op.READ,
+            AlterOp.READ,
             Of.GROUP,
             lambda context, version: HeartbeatRequest(group_id="g", member_id="m"),
             error,
@@ -246,20 +248,22 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         ),
     ),
     13: (
-        Scene(Op.READ, Of.GROUP, leave_group, error, versions=range(3), fine="UNKNOWN_MEMBER_ID"),
-        Scene(Op.READ, Of.GROUP, leave_group, error, versions=range(3, 6)),
+        Scene(
+            AlterOp.READ, Of.GROUP, leave_group, error, versions=range(3), fine="UNKNOWN_MEMBER_ID"
+        ),
+        Scene(AlterOp.READ, Of.GROUP, leave_group, error, versions=range(3, 6)),
     ),
-    14: (Scene(Op.READ, Of.GROUP, sync_group, error, fine="UNKNOWN_MEMBER_ID"),),
+    14: (Scene(AlterOp.READ, Of.GROUP, sync_group, error, fine="UNKNOWN_MEMBER_ID"),),
     15: (
         Scene(
-            Op.DESCRIBE,
+            AlterOp.DESCRIBE,
             Of.GROUP,
             lambda context, version: DescribeGroupsRequest(groups=["g"]),
             error_of_first_group,
             versions=range(6),
         ),
         Scene(
-            Op.DESCRIBE,
+            AlterOp.DESCRIBE,
             Of.GROUP,
             lambda context, version: DescribeGroupsRequest(groups=["g"]),
             error_of_first_group,
@@ -269,7 +273,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     ),
     16: tuple(
         Scene(
-            Op.DESCRIBE,
+            AlterOp.DESCRIBE,
             of,
             list_groups,
             lambda answer: SEEN if answer.groups else HIDDEN,
@@ -278,10 +282,10 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         for of in (Of.CLUSTER, Of.GROUP)
     ),
     19: (
-        Scene(Op.CREATE, Of.CLUSTER, create_topics, error_of_first_topic),
-        Scene(Op.CREATE, Of.TOPIC, create_topics, error_of_first_topic),
+        Scene(AlterOp.CREATE, Of.CLUSTER, create_topics, error_of_first_topic),
+        Scene(AlterOp.CREATE, Of.TOPIC, create_topics, error_of_first_topic),
         Scene(
-            Op.DESCRIBE_CONFIGS,
+            AlterOp.DESCRIBE_CONFIGS,
             Of.TOPIC,
             create_topics,
             shown_of_created,
@@ -290,12 +294,12 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         ),
     ),
     20: (
-        Scene(Op.DELETE, Of.CLUSTER, delete_topics, lambda answer: error(answer.responses[0])),
-        Scene(Op.DELETE, Of.TOPIC, delete_topics, lambda answer: error(answer.responses[0])),
+        Scene(AlterOp.DELETE, Of.CLUSTER, delete_topics, lambda answer: error(answer.responses[0])),
+        Scene(AlterOp.DELETE, Of.TOPIC, delete_topics, lambda answer: error(answer.responses[0])),
     ),
     21: (
         Scene(
-            Op.DELETE,
+            AlterOp.DELETE,
             Of.TOPIC,
             delete_records,
             lambda answer: named(answer.topics[0].partitions[0].error_code),
@@ -303,7 +307,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     ),
     22: (
         Scene(
-            Op.WRITE,
+            AlterOp.WRITE,
             Of.TRANSACTIONAL_ID,
             init_producer_id("tx"),
             error,
@@ -311,7 +315,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             fine="INVALID_REQUEST",
         ),
         Scene(
-            Op.TWO_PHASE_COMMIT,
+            AlterOp.TWO_PHASE_COMMIT,
             Of.TRANSACTIONAL_ID,
             init_producer_id("tx", two_phases=True),
             error,
@@ -320,14 +324,14 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             fine="INVALID_REQUEST",
         ),
         Scene(
-            Op.IDEMPOTENT_WRITE,
+            AlterOp.IDEMPOTENT_WRITE,
             Of.CLUSTER,
             init_producer_id(None),
             error,
             when="without a transactional id",
         ),
         Scene(
-            Op.WRITE,
+            AlterOp.WRITE,
             Of.TOPIC,
             init_producer_id(None),
             error,
@@ -335,29 +339,33 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         ),
     ),
     23: (
-        Scene(Op.CLUSTER_ACTION, Of.CLUSTER, end_of_epoch, error_of_first_partition),
-        Scene(Op.DESCRIBE, Of.TOPIC, end_of_epoch, error_of_first_partition),
+        Scene(AlterOp.CLUSTER_ACTION, Of.CLUSTER, end_of_epoch, error_of_first_partition),
+        Scene(AlterOp.DESCRIBE, Of.TOPIC, end_of_epoch, error_of_first_partition),
     ),
-    29: (Scene(Op.DESCRIBE, Of.CLUSTER, describe_acls, error),),
-    30: (Scene(Op.ALTER, Of.CLUSTER, create_acls, lambda answer: error(answer.results[0])),),
-    31: (Scene(Op.ALTER, Of.CLUSTER, delete_acls, lambda answer: error(answer.filter_results[0])),),
+    29: (Scene(AlterOp.DESCRIBE, Of.CLUSTER, describe_acls, error),),
+    30: (Scene(AlterOp.ALTER, Of.CLUSTER, create_acls, lambda answer: error(answer.results[0])),),
+    31: (
+        Scene(
+            AlterOp.ALTER, Of.CLUSTER, delete_acls, lambda answer: error(answer.filter_results[0])
+        ),
+    ),
     32: (
         Scene(
-            Op.DESCRIBE_CONFIGS,
+            AlterOp.DESCRIBE_CONFIGS,
             Of.CLUSTER,
             describe_configs(4, "1"),
             error_of_first_result,
             when="of brokers",
         ),
         Scene(
-            Op.DESCRIBE_CONFIGS,
+            AlterOp.DESCRIBE_CONFIGS,
             Of.TOPIC,
             describe_configs(2, "t"),
             error_of_first_result,
             when="of topics",
         ),
         Scene(
-            Op.DESCRIBE_CONFIGS,
+            AlterOp.DESCRIBE_CONFIGS,
             Of.GROUP,
             describe_configs(32, "g"),
             error_of_first_result,
@@ -366,12 +374,17 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     ),
     38: (
         Scene(
-            Op.CREATE_TOKENS, Of.USER, token_for_bob, error, when="for another owner", versions=[3]
+            AlterOp.CREATE_TOKENS,
+            Of.USER,
+            token_for_bob,
+            error,
+            when="for another owner",
+            versions=[3],
         ),
     ),
     41: (
         Scene(
-            Op.DESCRIBE,
+            AlterOp.DESCRIBE,
             Of.DELEGATION_TOKEN,
             tokens,
             lambda answer: SEEN if answer.tokens else HIDDEN,
@@ -379,7 +392,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             fine=SEEN,
         ),
         Scene(
-            Op.DESCRIBE_TOKENS,
+            AlterOp.DESCRIBE_TOKENS,
             Of.USER,
             tokens,
             lambda answer: SEEN if answer.tokens else HIDDEN,
@@ -389,22 +402,22 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     ),
     42: (
         Scene(
-            Op.DELETE,
+            AlterOp.DELETE,
             Of.GROUP,
             lambda context, version: DeleteGroupsRequest(groups_names=["g"]),
             error_of_first_result,
             fine="GROUP_ID_NOT_FOUND",
         ),
     ),
-    50: (Scene(Op.DESCRIBE, Of.CLUSTER, describe_users, error),),
-    51: (Scene(Op.ALTER, Of.CLUSTER, alter_users, lambda answer: error(answer.results[0])),),
+    50: (Scene(AlterOp.DESCRIBE, Of.CLUSTER, describe_users, error),),
+    51: (Scene(AlterOp.ALTER, Of.CLUSTER, alter_users, lambda answer: error(answer.results[0])),),
     47: (
-        Scene(Op.DELETE, Of.GROUP, offset_delete, error_of_offset_delete),
-        Scene(Op.READ, Of.TOPIC, offset_delete, error_of_offset_delete),
+        Scene(AlterOp.DELETE, Of.GROUP, offset_delete, error_of_offset_delete),
+        Scene(AlterOp.READ, Of.TOPIC, offset_delete, error_of_offset_delete),
     ),
     44: tuple(
         Scene(
-            Op.ALTER_CONFIGS,
+            AlterOp.ALTER_CONFIGS,
             of,
             incremental_alter_configs(kind, name),
             lambda answer: error(answer.responses[0]),
@@ -417,13 +430,15 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             (Of.GROUP, 32, "g", "of groups"),
         )
     ),
-    48: (Scene(Op.DESCRIBE_CONFIGS, Of.CLUSTER, describe_quotas, error),),
+    48: (Scene(AlterOp.DESCRIBE_CONFIGS, Of.CLUSTER, describe_quotas, error),),
     49: (
-        Scene(Op.ALTER_CONFIGS, Of.CLUSTER, alter_quotas, lambda answer: error(answer.entries[0])),
+        Scene(
+            AlterOp.ALTER_CONFIGS, Of.CLUSTER, alter_quotas, lambda answer: error(answer.entries[0])
+        ),
     ),
     60: (
         Scene(
-            Op.DESCRIBE,
+            AlterOp.DESCRIBE,
             Of.CLUSTER,
             describe_cluster,
             shown_operations,
@@ -432,13 +447,17 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         ),
     ),
     68: (
-        Scene(Op.READ, Of.GROUP, group_heartbeat, error),
-        Scene(Op.DESCRIBE, Of.TOPIC, group_heartbeat, error, when="topics by name"),
+        Scene(AlterOp.READ, Of.GROUP, group_heartbeat, error),
+        Scene(AlterOp.DESCRIBE, Of.TOPIC, group_heartbeat, error, when="topics by name"),
     ),
     69: (
-        Scene(Op.DESCRIBE, Of.GROUP, consumer_group, error_of_first_group),
+        Scene(AlterOp.DESCRIBE, Of.GROUP, consumer_group, error_of_first_group),
         Scene(
-            Op.DESCRIBE, Of.TOPIC, consumer_group, error_of_first_group, when="topics of members"
+            AlterOp.DESCRIBE,
+            Of.TOPIC,
+            consumer_group,
+            error_of_first_group,
+            when="topics of members",
         ),
     ),
 }

@@ -8,17 +8,17 @@ from typing import Any, Final, TypeVar
 from kproto import BrokerResponseError
 from kproto.broker.api_error import api_error
 from kproto.broker.groups import (
-    Awaited,
-    Group,
-    GroupLimits,
-    GroupState,
-    JoinAnswer,
-    Joining,
-    Leaving,
+    ClassicGroup,
+    ClassicGroupState,
+    ClockReading,
+    GroupConfig,
+    JoinRequest,
+    JoinResult,
+    LeaveRequest,
     MemberProtocol,
-    Moment,
-    SyncAnswer,
-    Syncing,
+    PendingResult,
+    SyncRequest,
+    SyncResult,
 )
 from kproto.broker.groups.group_metadata import GroupMetadata
 
@@ -47,9 +47,9 @@ def error_of(do: Callable[[], object]) -> str:
 A = TypeVar("A")
 
 
-def heard(awaited: Awaited[A]) -> A | None:
+def heard(pending: PendingResult[A]) -> A | None:
     """The answer, if it is there."""
-    return awaited.answer
+    return pending.answer
 
 
 class Play:
@@ -65,19 +65,19 @@ class Play:
         self.stored: list[str] = []
         self.refuses = ""
         self.wakes = 0
-        self.limits = GroupLimits(delay_ms, new_member_ms, max_size)
+        self.limits = GroupConfig(delay_ms, new_member_ms, max_size)
         self.kept: GroupMetadata | None = None
         self.restore()
         self._ids = 0
 
     def restore(self) -> None:
         """Another coordinator has read what was stored last."""
-        self.group = Group("g", self.limits, self._store, self.now)
+        self.group = ClassicGroup("g", self.limits, self._store, self.now)
         self.group.watchers.add(self._wake)
         if self.kept is not None:
             self.group.restore(self.kept, self.now)
 
-    def _store(self, group: Group, now: Moment) -> None:
+    def _store(self, group: ClassicGroup, now: ClockReading) -> None:
         assert now.ms <= self.ms
         if self.refuses:
             raise api_error(self.refuses, "there is no room")
@@ -90,11 +90,11 @@ class Play:
         self.wakes += 1
 
     @property
-    def now(self) -> Moment:
-        return Moment(self.ms, DATE_MS + self.ms)
+    def now(self) -> ClockReading:
+        return ClockReading(self.ms, DATE_MS + self.ms)
 
     @property
-    def state(self) -> GroupState:
+    def state(self) -> ClassicGroupState:
         return self.group.state
 
     @property
@@ -108,7 +108,7 @@ class Play:
 
     def join(
         self, member_id: str = "", *names: str, new_id: str | None = None, **given: Any
-    ) -> Awaited[JoinAnswer]:
+    ) -> PendingResult[JoinResult]:
         """With `range` where no protocol is named; a new id is m1, m2, …"""
         self._ids += not member_id and new_id is None
         fields: dict[str, Any] = {
@@ -119,10 +119,12 @@ class Play:
             **given,
         }
         return self.group.join(
-            Joining(member_id, **fields), f"m{self._ids}" if new_id is None else new_id, self.now
+            JoinRequest(member_id, **fields),
+            f"m{self._ids}" if new_id is None else new_id,
+            self.now,
         )
 
-    def rejoin(self, member_id: str) -> Awaited[JoinAnswer]:
+    def rejoin(self, member_id: str) -> PendingResult[JoinResult]:
         """As it joined before."""
         member = self.group.members[member_id]
         return self.join(
@@ -136,10 +138,10 @@ class Play:
 
     def sync(
         self, member_id: str, assignments: Mapping[str, bytes] | None = None, **given: Any
-    ) -> Awaited[SyncAnswer]:
+    ) -> PendingResult[SyncResult]:
         fields = {"generation": self.group.generation, **given}
         return self.group.sync(
-            Syncing(member_id, assignments=assignments or {}, **fields), self.now
+            SyncRequest(member_id, assignments=assignments or {}, **fields), self.now
         )
 
     def heartbeat(
@@ -149,18 +151,18 @@ class Play:
         wanted = self.group.generation if generation is None else generation
         return error_of(lambda: self.group.heartbeat(member_id, instance_id, wanted, self.now))
 
-    def leave(self, *members: str | Leaving) -> list[str]:
-        leaving = [Leaving(it) if isinstance(it, str) else it for it in members]
+    def leave(self, *members: str | LeaveRequest) -> list[str]:
+        leaving = [LeaveRequest(it) if isinstance(it, str) else it for it in members]
         return self.group.leave(leaving, self.now)
 
     def stable(self, *members: str, **given: Any) -> None:
         """Let these join, the first of them leading, and be assigned their own names."""
         waiting = [self.join(new_id=name, **given) for name in members]
         waiting.extend(
-            self.rejoin(name) for name in self.members if not self.group.members[name].joining
+            self.rejoin(name) for name in self.members if not self.group.members[name].pending_join
         )
         if waiting[-1].answer is None:
-            self.wait((self.group.next_ms or self.ms) - self.ms)
+            self.wait((self.group.next_deadline_ms or self.ms) - self.ms)
         assert self.state == "CompletingRebalance"
         for name, member in self.group.members.items():
             assigned = {each: each.encode() for each in self.members}

@@ -7,37 +7,43 @@ from typing import Final
 
 import pytest
 
-from kproto.broker.groups import Awaited, GroupState, JoinAnswer, Leaving, SyncAnswer
-from kproto.broker.groups.classic_group_state import CAME_FROM, Event, Then, then
+from kproto.broker.groups import (
+    ClassicGroupState,
+    JoinResult,
+    LeaveRequest,
+    PendingResult,
+    SyncResult,
+)
+from kproto.broker.groups.classic_group_state import PREVIOUS_STATES, Action, Event, action_for
 from kproto.wire.errors import BrokerResponseError
 
 from .classic_group_driver import Play, error_of, protocols
 
-EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 STATES: Final = (EMPTY, PREPARING, COMPLETING, STABLE)
 
 
-def in_state(state: GroupState) -> Play:
+def in_state(state: ClassicGroupState) -> Play:
     """Of two members that have been there, `lead` and static `follow`; `id` was given away."""
     play = Play()
     play.join(new_id="lead")
     play.join(new_id="follow", instance_id="i")
     play.join("lead")  # both are in generation 2 now, and nobody has its assignment
-    play.join(new_id="id", needs_member_id=True)
+    play.join(new_id="id", requires_known_member_id=True)
     if state is COMPLETING:
         return play
     play.sync("lead", {"lead": b"L", "follow": b"F"})
     play.sync("follow", instance_id="i")
     if state is EMPTY:
-        play.leave("lead", Leaving("", "i"), "id")
-        play.join(new_id="id", needs_member_id=True)
+        play.leave("lead", LeaveRequest("", "i"), "id")
+        play.join(new_id="id", requires_known_member_id=True)
     elif state is PREPARING:
         play.join("lead")
     assert play.state is state
     return play
 
 
-Answer = Awaited[JoinAnswer] | Awaited[SyncAnswer] | str
+Answer = PendingResult[JoinResult] | PendingResult[SyncResult] | str
 
 
 def shown(answer: Answer) -> str:
@@ -49,21 +55,21 @@ def shown(answer: Answer) -> str:
 
 #: What makes each event happen; the other static member that is there is instance `i`.
 ACTS: Final[dict[Event, Callable[[Play], Answer]]] = {
-    Event.NEW_MEMBER: lambda it: it.join("id"),
+    Event.MEMBER_JOINED: lambda it: it.join("id"),
     Event.LEADER_REJOINED: lambda it: it.join("lead"),
-    Event.SAME_REJOINED: lambda it: it.join("follow", instance_id="i"),
-    Event.CHANGED_REJOINED: lambda it: it.join(
+    Event.FOLLOWER_REJOINED_UNCHANGED: lambda it: it.join("follow", instance_id="i"),
+    Event.REJOINED_WITH_CHANGES: lambda it: it.join(
         "follow", instance_id="i", protocols=protocols("range", metadata=b"other")
     ),
-    Event.REPLACED: lambda it: it.join(new_id="again", instance_id="i"),
-    Event.REPLACED_CHANGED: lambda it: _with_two_protocols(it).join(
+    Event.STATIC_MEMBER_REPLACED: lambda it: it.join(new_id="again", instance_id="i"),
+    Event.STATIC_MEMBER_REPLACED_WITH_CHANGES: lambda it: _with_two_protocols(it).join(
         "", "sticky", "range", new_id="again", instance_id="i"
     ),
     Event.LEADER_SYNCED: lambda it: it.sync("lead"),
-    Event.SYNCED: lambda it: it.sync("follow", instance_id="i"),
+    Event.FOLLOWER_SYNCED: lambda it: it.sync("follow", instance_id="i"),
     Event.HEARTBEAT: lambda it: it.heartbeat("follow"),
-    Event.LEFT: lambda it: it.leave("follow")[0],
-    Event.DELETED: lambda it: error_of(lambda: it.group.check_deletable(it.now)),
+    Event.MEMBERS_LEFT: lambda it: it.leave("follow")[0],
+    Event.GROUP_DELETED: lambda it: error_of(lambda: it.group.check_deletable(it.now)),
 }
 
 
@@ -80,7 +86,7 @@ _UNKNOWN = ("UNKNOWN_MEMBER_ID", EMPTY)
 #: Answer and state after it, from Empty, PreparingRebalance, CompletingRebalance, Stable.
 SEEN: Final = {
     # A first rebalance waits for its delay, of 0 here; another for those who have not joined.
-    Event.NEW_MEMBER: (
+    Event.MEMBER_JOINED: (
         ("NONE", COMPLETING),
         ("waits", PREPARING),
         ("waits", PREPARING),
@@ -92,25 +98,25 @@ SEEN: Final = {
         ("NONE", COMPLETING),
         ("waits", PREPARING),
     ),
-    Event.SAME_REJOINED: (
+    Event.FOLLOWER_REJOINED_UNCHANGED: (
         _UNKNOWN,
         ("waits", PREPARING),  # for `id`, which was given to somebody
         ("NONE", COMPLETING),
         ("NONE", STABLE),
     ),
-    Event.CHANGED_REJOINED: (
+    Event.REJOINED_WITH_CHANGES: (
         _UNKNOWN,
         ("waits", PREPARING),
         ("waits", PREPARING),
         ("waits", PREPARING),
     ),
-    Event.REPLACED: (
+    Event.STATIC_MEMBER_REPLACED: (
         ("NONE", COMPLETING),  # it is a new member
         ("waits", PREPARING),
         ("waits", PREPARING),
         ("NONE", STABLE),
     ),
-    Event.REPLACED_CHANGED: (
+    Event.STATIC_MEMBER_REPLACED_WITH_CHANGES: (
         ("NONE", COMPLETING),
         ("waits", PREPARING),
         ("waits", PREPARING),
@@ -122,7 +128,7 @@ SEEN: Final = {
         ("NONE", STABLE),
         ("NONE", STABLE),
     ),
-    Event.SYNCED: (
+    Event.FOLLOWER_SYNCED: (
         _UNKNOWN,
         ("REBALANCE_IN_PROGRESS", PREPARING),
         ("waits", COMPLETING),
@@ -134,13 +140,13 @@ SEEN: Final = {
         ("NONE", COMPLETING),
         ("NONE", STABLE),
     ),
-    Event.LEFT: (
+    Event.MEMBERS_LEFT: (
         _UNKNOWN,
         ("NONE", PREPARING),
         ("NONE", PREPARING),
         ("NONE", PREPARING),
     ),
-    Event.DELETED: (
+    Event.GROUP_DELETED: (
         ("NONE", EMPTY),
         ("NON_EMPTY_GROUP", PREPARING),
         ("NON_EMPTY_GROUP", COMPLETING),
@@ -151,14 +157,14 @@ SEEN: Final = {
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("event", ACTS)
-def test_what_is_asked_in_each_state(event: Event, state: GroupState) -> None:
+def test_what_is_asked_in_each_state(event: Event, state: ClassicGroupState) -> None:
     play = in_state(state)
     answer = ACTS[event](play)
     assert (shown(answer), play.state) == SEEN[event][STATES.index(state)]
 
 
 def test_every_event_is_played() -> None:
-    by_time = {Event.SESSION_OVER, Event.PENDING_OVER}
+    by_time = {Event.SESSION_EXPIRED, Event.PENDING_MEMBER_EXPIRED}
     assert {*ACTS, *by_time} == set(Event)
     assert set(SEEN) == set(ACTS)
 
@@ -168,7 +174,7 @@ def test_every_event_is_played() -> None:
     ("state", "after"),
     [(PREPARING, COMPLETING), (COMPLETING, PREPARING), (STABLE, PREPARING)],
 )
-def test_a_session_that_is_over(state: GroupState, after: GroupState) -> None:
+def test_a_session_that_is_over(state: ClassicGroupState, after: ClassicGroupState) -> None:
     play = in_state(state)
     for _ in range(2):
         play.wait(6_000)
@@ -180,7 +186,7 @@ def test_a_session_that_is_over(state: GroupState, after: GroupState) -> None:
 @pytest.mark.parametrize(
     ("state", "after"), [(EMPTY, EMPTY), (COMPLETING, COMPLETING), (STABLE, STABLE)]
 )
-def test_an_id_that_nobody_used(state: GroupState, after: GroupState) -> None:
+def test_an_id_that_nobody_used(state: ClassicGroupState, after: ClassicGroupState) -> None:
     play = in_state(state)
     for _ in range(2):
         assert play.group.pending_ids == ("id",)
@@ -203,12 +209,12 @@ def test_an_id_that_nobody_used_holds_up_the_others_no_longer() -> None:
 def test_the_table_keeps_to_the_ways_between_states() -> None:
     for event in Event:
         for state in STATES:
-            if then(event, state) is Then.REBALANCE:
-                assert state in CAME_FROM[PREPARING]
-            if then(event, state) is Then.ASSIGN:
-                assert state in CAME_FROM[STABLE]
+            if action_for(event, state) is Action.PREPARE_REBALANCE:
+                assert state in PREVIOUS_STATES[PREPARING]
+            if action_for(event, state) is Action.STORE_ASSIGNMENT:
+                assert state in PREVIOUS_STATES[STABLE]
     with pytest.raises(ValueError, match="not in tuple"):
-        then(Event.HEARTBEAT, DEAD)
+        action_for(Event.HEARTBEAT, DEAD)
 
 
 def test_errors_have_details_for_people() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.broker.groups import Group, GroupLimits, Groups, GroupState, Moment
-from kproto.broker.groups.committed_offsets import Offsets
+from kproto.broker.groups import ClassicGroup, ClassicGroupState, ClockReading, GroupConfig, Groups
+from kproto.broker.groups.committed_offsets import CommittedOffsets
 from kproto.broker.groups.coordinator_records import StoredGroup
 
 from .classic_group_driver import DATE_MS, SESSION_MS, Play, protocols
 
-EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 
 
 def moved(play: Play) -> None:
@@ -40,7 +40,7 @@ def test_a_stable_group_outlives_its_coordinator() -> None:
 def test_who_waits_to_join_hears_of_it() -> None:
     play = Play()
     play.stable("a", "b")
-    play.join(new_id="id", needs_member_id=True)
+    play.join(new_id="id", requires_known_member_id=True)
     waits = play.join("a"), play.join(new_id="c")
     play.group.unload()
     assert [it.answer and (it.answer.error, it.answer.member_id) for it in waits] == [
@@ -71,7 +71,7 @@ def test_a_group_that_never_was_stable() -> None:
     play.join(new_id="a")
     moved(play)
     assert (play.state, play.members, play.group.generation) == (EMPTY, [], 0)
-    assert play.group.next_ms is None
+    assert play.group.next_deadline_ms is None
 
 
 def test_to_be_unloaded_twice_is_nothing_more() -> None:
@@ -101,7 +101,7 @@ def test_a_group_that_is_loaded_into_less_room() -> None:
     play = Play()
     play.stable("a", "b")
     play.group.unload()
-    play.limits = GroupLimits(0, 1, 1)
+    play.limits = GroupConfig(0, 1, 1)
     play.restore()
     assert play.state is PREPARING
     play.join("a")
@@ -125,12 +125,12 @@ def test_a_record_without_a_leader_among_its_members(leader: str | None) -> None
     assert (play.state, play.group.leader) == (COMPLETING, "b")
 
 
-def now(ms: int) -> Moment:
-    return Moment(ms, DATE_MS + ms)
+def now(ms: int) -> ClockReading:
+    return ClockReading(ms, DATE_MS + ms)
 
 
 def test_groups_are_stored_when_a_member_makes_them() -> None:
-    groups = Groups(GroupLimits(0, 1, 1))
+    groups = Groups(GroupConfig(0, 1, 1))
     stored: list[str] = []
     groups.write = lambda group_id, records, now: stored.append(group_id)
     assert groups.find("g", now(0)) is None
@@ -145,15 +145,15 @@ def test_groups_are_stored_when_a_member_makes_them() -> None:
 
 
 def test_groups_that_a_log_has_told_of() -> None:
-    groups = Groups(GroupLimits(0, 300_000, 10))
+    groups = Groups(GroupConfig(0, 300_000, 10))
     play = Play()
     play.stable("a")
-    offsets = Offsets()
+    offsets = CommittedOffsets()
     groups.restore("g", StoredGroup(play.group.metadata, offsets=offsets), now(50_000))
     groups.restore("simple", StoredGroup(), now(50_000))
     found = groups.find("g", now(50_001))
-    assert isinstance(found, Group)
+    assert isinstance(found, ClassicGroup)
     assert (found.members["a"].deadline_ms, found.offsets) == (50_000 + SESSION_MS, offsets)
     groups.unload("g")
-    assert found.next_ms is None
+    assert found.next_deadline_ms is None
     assert [(it.group_id, it.protocol_type) for it in groups.all(now(1))] == [("simple", None)]

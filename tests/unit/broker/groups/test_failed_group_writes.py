@@ -8,11 +8,11 @@ import pytest
 
 from kproto import BrokerResponseError
 from kproto.broker.api_error import api_error
-from kproto.broker.groups import GroupLimits, Groups, GroupState, Leaving
+from kproto.broker.groups import ClassicGroupState, GroupConfig, Groups, LeaveRequest
 
 from .classic_group_driver import SESSION_MS, Play, protocols
 
-EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 TOO_LARGE = "UNKNOWN_SERVER_ERROR"
 NO_ROOM = "NOT_COORDINATOR"
 
@@ -58,8 +58,10 @@ def test_who_was_told_so_lives_as_long_as_a_session_from_then_on() -> None:
 
 
 @pytest.mark.parametrize("leads", [True, False])
-@pytest.mark.parametrize("may_skip", [True, False])
-def test_a_static_member_that_finds_no_room_is_its_former_self(leads: bool, may_skip: bool) -> None:
+@pytest.mark.parametrize("supports_skipping_assignment", [True, False])
+def test_a_static_member_that_finds_no_room_is_its_former_self(
+    leads: bool, supports_skipping_assignment: bool
+) -> None:
     play = Play()
     if leads:
         play.stable("s", instance_id="i", protocols=protocols("range", "sticky"))
@@ -71,7 +73,12 @@ def test_a_static_member_that_finds_no_room_is_its_former_self(leads: bool, may_
     before = play.stored[:]
     play.refuses = TOO_LARGE
     heard = play.join(
-        "", "range", new_id="s2", instance_id="i", may_skip=may_skip, session_timeout_ms=1
+        "",
+        "range",
+        new_id="s2",
+        instance_id="i",
+        supports_skipping_assignment=supports_skipping_assignment,
+        session_timeout_ms=1,
     ).answer
     assert heard is not None
     assert (heard.error, heard.member_id, heard.generation) == (TOO_LARGE, "", 2)
@@ -113,13 +120,13 @@ def test_that_a_group_is_empty_need_not_be_written(caplog: pytest.LogCaptureFixt
     play.stable("a")
     play.refuses = TOO_LARGE
     with caplog.at_level(logging.WARNING, "kproto.broker"):
-        assert play.leave(Leaving("a")) == ["NONE"]
+        assert play.leave(LeaveRequest("a")) == ["NONE"]
     assert any("group g is not written" in message for message in caplog.messages)
     assert (play.state, play.stored) == (EMPTY, ["Stable 1 a"])
 
 
 def test_a_group_that_finds_no_room_is_not_there() -> None:
-    groups = Groups(GroupLimits(0, 1, 1))
+    groups = Groups(GroupConfig(0, 1, 1))
     play = Play()
     with_room = groups.write
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kproto.broker.groups import GroupState, Joining, Leaving
-from kproto.broker.groups.answers import ToldMember
+from kproto.broker.groups import ClassicGroupState, JoinRequest, LeaveRequest
+from kproto.broker.groups.classic_members import JoinResultMember
 
 from .classic_group_driver import NEW_MEMBER_MS, REBALANCE_MS, SESSION_MS, Play, heard, protocols
 
-EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 
 
 def test_the_first_member_leads_and_is_told_of_all() -> None:
@@ -24,32 +24,35 @@ def test_the_first_member_leads_and_is_told_of_all() -> None:
     assert (one.answer.error, one.answer.member_id, one.answer.leader) == ("NONE", "a", "a")
     assert (one.answer.generation, one.answer.protocol) == (1, "range")
     assert one.answer.protocol_type == "consumer"
-    assert one.answer.members == (ToldMember("a", None, b"m"), ToldMember("b", "i", b"m"))
+    assert one.answer.members == (
+        JoinResultMember("a", None, b"m"),
+        JoinResultMember("b", "i", b"m"),
+    )
     assert (two.answer.leader, two.answer.members) == ("a", ())
     assert play.state is COMPLETING
 
 
 def test_a_new_dynamic_member_is_given_an_id_first() -> None:
     play = Play()
-    given = play.join(new_id="a", needs_member_id=True).answer
+    given = play.join(new_id="a", requires_known_member_id=True).answer
     assert given is not None
     assert (given.error, given.member_id) == ("MEMBER_ID_REQUIRED", "a")
     assert (play.members, play.group.pending_ids, play.state) == ([], ("a",), EMPTY)
-    joined = play.join("a", needs_member_id=True).answer
+    joined = play.join("a", requires_known_member_id=True).answer
     assert joined is not None
     assert (joined.error, play.members, play.group.pending_ids) == ("NONE", ["a"], ())
 
 
 def test_a_static_member_needs_no_id_first() -> None:
     play = Play()
-    joined = play.join(new_id="a", instance_id="i", needs_member_id=True).answer
+    joined = play.join(new_id="a", instance_id="i", requires_known_member_id=True).answer
     assert joined is not None
     assert (joined.error, play.group.static_ids) == ("NONE", {"i": "a"})
 
 
 def test_an_id_that_was_given_away_is_no_static_members() -> None:
     play = Play()
-    play.join(new_id="a", needs_member_id=True)
+    play.join(new_id="a", requires_known_member_id=True)
     answer = play.join("a", instance_id="i").answer
     assert answer is not None
     assert answer.error == "UNKNOWN_SERVER_ERROR"
@@ -59,7 +62,7 @@ def test_an_id_that_was_given_away_is_no_static_members() -> None:
 def test_an_id_that_was_given_away_holds_up_a_rebalance() -> None:
     play = Play()
     play.stable("a")
-    play.join(new_id="b", needs_member_id=True)
+    play.join(new_id="b", requires_known_member_id=True)
     again = play.join("a")
     assert heard(again) is None
     later = play.join("b")
@@ -70,7 +73,7 @@ def test_an_id_that_was_given_away_holds_up_a_rebalance() -> None:
 
 def test_an_id_given_away_may_leave() -> None:
     play = Play()
-    play.join(new_id="a", needs_member_id=True)
+    play.join(new_id="a", requires_known_member_id=True)
     assert play.leave("a") == ["NONE"]
     assert play.group.pending_ids == ()
     assert play.leave("a") == ["UNKNOWN_MEMBER_ID"]
@@ -79,7 +82,7 @@ def test_an_id_given_away_may_leave() -> None:
 @pytest.mark.parametrize(("protocol_type", "names"), [("", ("range",)), ("consumer", ()), ("", ())])
 def test_a_first_member_without_a_protocol(protocol_type: str, names: tuple[str, ...]) -> None:
     play = Play()
-    asked = Joining("", protocol_type, protocols(*names), SESSION_MS, REBALANCE_MS)
+    asked = JoinRequest("", protocol_type, protocols(*names), SESSION_MS, REBALANCE_MS)
     answer = play.group.join(asked, "a", play.now).answer
     assert answer is not None
     assert (answer.error, play.members) == ("INCONSISTENT_GROUP_PROTOCOL", [])
@@ -159,7 +162,7 @@ def test_a_group_that_is_full(member_id: str) -> None:
     play = Play(max_size=2)
     play.stable("a", "b")
     if member_id:
-        refused = play.join(new_id="c", needs_member_id=True)
+        refused = play.join(new_id="c", requires_known_member_id=True)
     else:
         refused = play.join()
     assert refused.answer is not None
@@ -209,7 +212,7 @@ def test_a_static_member_in_place_of_its_former_self() -> None:
     play = Play()
     play.stable("a")
     play.stable("b", instance_id="i")
-    heard = play.join(new_id="b2", instance_id="i", may_skip=True).answer
+    heard = play.join(new_id="b2", instance_id="i", supports_skipping_assignment=True).answer
     assert heard is not None
     assert (heard.error, heard.member_id, heard.generation) == ("NONE", "b2", 2)
     assert (heard.leader, heard.skip_assignment, heard.members) == ("a", False, ())
@@ -221,18 +224,20 @@ def test_a_static_member_in_place_of_its_former_self() -> None:
     assert play.heartbeat("b", instance_id="i") == "FENCED_INSTANCE_ID"
     assert play.heartbeat("b") == "UNKNOWN_MEMBER_ID"
     assert play.heartbeat("b2", instance_id="j") == "UNKNOWN_MEMBER_ID"
-    assert play.leave(Leaving("b", "i")) == ["FENCED_INSTANCE_ID"]
+    assert play.leave(LeaveRequest("b", "i")) == ["FENCED_INSTANCE_ID"]
 
 
-@pytest.mark.parametrize("may_skip", [True, False])
-def test_a_static_leader_in_place_of_its_former_self(may_skip: bool) -> None:
+@pytest.mark.parametrize("supports_skipping_assignment", [True, False])
+def test_a_static_leader_in_place_of_its_former_self(supports_skipping_assignment: bool) -> None:
     play = Play()
     play.stable("a", instance_id="i")
-    heard = play.join(new_id="a2", instance_id="i", may_skip=may_skip).answer
+    heard = play.join(
+        new_id="a2", instance_id="i", supports_skipping_assignment=supports_skipping_assignment
+    ).answer
     assert heard is not None
-    assert heard.skip_assignment is may_skip
-    if may_skip:
-        assert (heard.leader, heard.members) == ("a2", (ToldMember("a2", "i", b"m"),))
+    assert heard.skip_assignment is supports_skipping_assignment
+    if supports_skipping_assignment:
+        assert (heard.leader, heard.members) == ("a2", (JoinResultMember("a2", "i", b"m"),))
     else:
         assert (heard.leader, heard.members) == ("a", ()), "so that it does not assign"
     assert (play.group.leader, play.state) == ("a2", STABLE)
@@ -245,16 +250,16 @@ def test_a_former_self_that_waits_is_fenced() -> None:
     play.join("a")
     waits = play.join("b", instance_id="i")
     assert waits.answer is not None, "all have joined"
-    syncing = play.sync("b", instance_id="i")
+    pending_sync = play.sync("b", instance_id="i")
     play.join(new_id="b2", instance_id="i")
-    assert syncing.answer is not None
-    assert syncing.answer.error == "FENCED_INSTANCE_ID"
+    assert pending_sync.answer is not None
+    assert pending_sync.answer.error == "FENCED_INSTANCE_ID"
     assert play.state is PREPARING, "the leader would assign to the former id"
-    joining = play.group.members["b2"].joining
-    assert joining is not None
+    pending_join = play.group.members["b2"].pending_join
+    assert pending_join is not None
     again = play.join(new_id="b3", instance_id="i")
-    assert joining.answer is not None
-    assert joining.answer.error == "FENCED_INSTANCE_ID"
+    assert pending_join.answer is not None
+    assert pending_join.answer.error == "FENCED_INSTANCE_ID"
     assert again.answer is None
 
 

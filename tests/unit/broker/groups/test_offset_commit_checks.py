@@ -7,49 +7,52 @@ from dataclasses import dataclass, field
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.groups.classic_group_state import GroupState
-from kproto.broker.groups.classic_members import Roster
-from kproto.broker.groups.members import Member
-from kproto.broker.groups.offset_commit_checks import check_commit, check_deletion, keeps_session
+from kproto.broker.groups.classic_group_state import ClassicGroupState
+from kproto.broker.groups.classic_members import ClassicMember, ClassicMembers
+from kproto.broker.groups.offset_commit_checks import (
+    resets_session,
+    validate_offset_commit,
+    validate_offset_delete,
+)
 
-EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 FINE = "NONE"
 
 
 @dataclass
-class Group:
+class ClassicGroup:
     """At generation 4, with members a and b, of which b is the static member i."""
 
-    state: GroupState
+    state: ClassicGroupState
     protocol_type: str | None = "consumer"
     generation: int = 4
     group_id: str = "g"
-    roster: Roster = field(default_factory=lambda: roster({"a": None, "b": "i"}))
+    roster: ClassicMembers = field(default_factory=lambda: roster({"a": None, "b": "i"}))
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
         self.roster.check(member_id, instance_id)
 
 
-def roster(instance_ids: dict[str, str | None]) -> Roster:
-    made = Roster()
+def roster(instance_ids: dict[str, str | None]) -> ClassicMembers:
+    made = ClassicMembers()
     for member_id, instance_id in instance_ids.items():
-        made.add(Member(member_id, instance_id, "", "", 1, 1, ()))
+        made.add(ClassicMember(member_id, instance_id, "", "", 1, 1, ()))
     return made
 
 
-def empty(protocol_type: str | None = "consumer") -> Group:
-    return Group(EMPTY, protocol_type, roster=Roster())
+def empty(protocol_type: str | None = "consumer") -> ClassicGroup:
+    return ClassicGroup(EMPTY, protocol_type, roster=ClassicMembers())
 
 
 def said(
-    group: Group | None,
+    group: ClassicGroup | None,
     member: str = "",
     generation: int = -1,
     instance: str | None = None,
     version: int = 10,
 ) -> str:
     try:
-        check_commit(group, member, generation, instance, version)
+        validate_offset_commit(group, member, generation, instance, version)
     except BrokerResponseError as error:
         return error.name
     return FINE
@@ -71,15 +74,15 @@ def test_a_group_without_members() -> None:
 
 
 @pytest.mark.parametrize("state", [PREPARING, STABLE])
-def test_members_commit_while_the_group_is_stable_or_joins_again(state: GroupState) -> None:
-    group = Group(state)
+def test_members_commit_while_the_group_is_stable_or_joins_again(state: ClassicGroupState) -> None:
+    group = ClassicGroup(state)
     assert said(group, "a", 4) == said(group, "b", 4) == said(group, "b", 4, "i") == FINE
-    assert keeps_session(group)
+    assert resets_session(group)
 
 
 @pytest.mark.parametrize("state", [PREPARING, COMPLETING, STABLE])
-def test_others_do_not(state: GroupState) -> None:
-    group = Group(state)
+def test_others_do_not(state: ClassicGroupState) -> None:
+    group = ClassicGroup(state)
     assert said(group) == "UNKNOWN_MEMBER_ID", "a simple consumer"
     assert said(group, "x", 4) == said(group, "", 4) == "UNKNOWN_MEMBER_ID"
     assert said(group, "a", 4, "j") == "UNKNOWN_MEMBER_ID"
@@ -90,30 +93,30 @@ def test_others_do_not(state: GroupState) -> None:
 
 
 def test_while_the_leader_assigns_nobody_commits() -> None:
-    group = Group(COMPLETING)
+    group = ClassicGroup(COMPLETING)
     assert said(group, "a", 4) == said(group, "b", 4, "i") == "REBALANCE_IN_PROGRESS"
     assert said(group, "a", 3) == "ILLEGAL_GENERATION", "that comes first"
-    assert not keeps_session(group)
+    assert not resets_session(group)
 
 
 def test_a_group_that_is_deleted() -> None:
-    group = Group(DEAD, roster=Roster())
+    group = ClassicGroup(DEAD, roster=ClassicMembers())
     assert said(group) == said(group, "a", 4) == "COORDINATOR_NOT_AVAILABLE"
-    assert not keeps_session(empty())
+    assert not resets_session(empty())
 
 
-def deleting(group: Group | None) -> str:
+def deleting(group: ClassicGroup | None) -> str:
     try:
-        check_deletion(group)
+        validate_offset_delete(group)
     except BrokerResponseError as error:
         return error.name
     return FINE
 
 
 def test_whose_offsets_may_be_deleted() -> None:
-    assert deleting(None) == deleting(Group(DEAD)) == "GROUP_ID_NOT_FOUND"
+    assert deleting(None) == deleting(ClassicGroup(DEAD)) == "GROUP_ID_NOT_FOUND"
     assert deleting(empty()) == deleting(empty(None)) == deleting(empty("connect")) == FINE
     for state in (PREPARING, COMPLETING, STABLE):
-        assert deleting(Group(state)) == FINE, "topic by topic"
-        assert deleting(Group(state, "connect")) == "NON_EMPTY_GROUP"
-        assert deleting(Group(state, None)) == "NON_EMPTY_GROUP"
+        assert deleting(ClassicGroup(state)) == FINE, "topic by topic"
+        assert deleting(ClassicGroup(state, "connect")) == "NON_EMPTY_GROUP"
+        assert deleting(ClassicGroup(state, None)) == "NON_EMPTY_GROUP"

@@ -13,10 +13,10 @@ from kproto import Client, DeliveryError
 from kproto.broker import BrokerSettings, Cluster
 from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context
-from kproto.broker.coordinating import moment
+from kproto.broker.coordinating import clock_reading
 from kproto.broker.coordinators import CoordinatorType, partition_of
-from kproto.broker.groups import Group
-from kproto.broker.groups.classic_group_state import GroupState
+from kproto.broker.groups import ClassicGroup
+from kproto.broker.groups.classic_group_state import ClassicGroupState
 from kproto.broker.groups.coordinator_records import group_record
 from kproto.broker.groups.group_metadata import GroupMetadata, MemberMetadata
 from kproto.broker.groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS
@@ -354,12 +354,12 @@ def test_groups_with_members_are_found_again() -> None:
     play.find()
     member = MemberMetadata("m", "i", "c", "/h", 1000, 2000, b"", b"")
     stored = GroupMetadata("connect", 4, "p", "m", TIMESTAMP, (member,))
-    play.state.offsets_topic.append("g", [group_record("g", stored)], moment(play.context()))
+    play.state.offsets_topic.append("g", [group_record("g", stored)], clock_reading(play.context()))
     other = play.find() % 3 + 1
     play.state.move_leader(OFFSETS_TOPIC, play.partition.index, other)
-    group = play.state.offsets_topic.find(other, "g", moment(play.context()))
-    assert isinstance(group, Group)
-    assert (group.state, group.generation) == (GroupState.STABLE, 4)
+    group = play.state.offsets_topic.find(other, "g", clock_reading(play.context()))
+    assert isinstance(group, ClassicGroup)
+    assert (group.state, group.generation) == (ClassicGroupState.STABLE, 4)
     assert (group.protocol_type, list(group.members), group.static_ids) == (
         "connect",
         ["m"],
@@ -425,7 +425,7 @@ def test_the_groups_of_a_node() -> None:
         assert play.commit(("t", 0, 1), group=group, node=play.find(group)) == ["NONE"]
 
     def listed(node: int) -> list[str]:
-        now = moment(play.context(node))
+        now = clock_reading(play.context(node))
         return [group.group_id for group in play.state.offsets_topic.all_of(node, now)]
 
     for node in (1, 2, 3):
@@ -433,7 +433,7 @@ def test_the_groups_of_a_node() -> None:
     play.state.stop(1)
     assert sorted(listed(2) + listed(3)) == sorted(groups)
     empty = Play()
-    assert empty.state.offsets_topic.all_of(1, moment(play.context(1))) == []
+    assert empty.state.offsets_topic.all_of(1, clock_reading(play.context(1))) == []
 
 
 # Topics that go
@@ -464,7 +464,7 @@ def test_where_nobody_coordinates_nobody_hears_of_it() -> None:
     for node in nodes:
         play.state.stop(node)
     topic = play.state.topics.named("t")
-    play.state.delete_topic(topic, moment(play.context(1)))
+    play.state.delete_topic(topic, clock_reading(play.context(1)))
     for node in nodes:
         play.state.start(node)
     assert play.fetch() == {("t", 0): 5}
@@ -528,8 +528,8 @@ async def test_a_group_without_anything_goes_when_kafka_would_look() -> None:
 async def test_an_empty_group_keeps_all_until_it_was_empty_for_so_long() -> None:
     play = Play(offsets_retention_minutes=2)
     play.commit(("t", 0, 5))
-    now = moment(play.context())
-    left = GroupMetadata("consumer", 4, None, None, now.date_ms + MINUTE_MS)
+    now = clock_reading(play.context())
+    left = GroupMetadata("consumer", 4, None, None, now.timestamp_ms + MINUTE_MS)
     play.state.offsets_topic.append("g", [group_record("g", left)], now)
     play.state.move_leader(OFFSETS_TOPIC, play.partition.index, play.find() % 3 + 1)
     await play.wait(3 * MINUTE_MS - 1)

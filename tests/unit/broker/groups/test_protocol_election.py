@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.broker.groups.voting import elected_protocol
+from kproto.broker.groups.classic_members import select_protocol
 
 
 @pytest.mark.parametrize(
@@ -19,11 +19,11 @@ from kproto.broker.groups.voting import elected_protocol
     ],
 )
 def test_the_most_wanted_of_those_that_all_support(members: list[list[str]], elected: str) -> None:
-    assert elected_protocol(members) == elected
+    assert select_protocol(members) == elected
 
 
 def test_there_must_be_one() -> None:
     cases: list[list[list[str]]] = [[], [["a"], ["b"]], [[]]]
     for members in cases:
         with pytest.raises(ValueError, match="empty"):
-            elected_protocol(members)
+            select_protocol(members)

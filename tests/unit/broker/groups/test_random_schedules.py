@@ -15,8 +15,14 @@ from typing import Any, Final
 
 import pytest
 
-from kproto.broker.groups import Awaited, GroupState, JoinAnswer, Leaving, SyncAnswer
-from kproto.broker.groups.offset_commit_checks import check_commit, keeps_session
+from kproto.broker.groups import (
+    ClassicGroupState,
+    JoinResult,
+    LeaveRequest,
+    PendingResult,
+    SyncResult,
+)
+from kproto.broker.groups.offset_commit_checks import resets_session, validate_offset_commit
 from tests.support.selection import rest_slow
 
 from .classic_group_driver import NEW_MEMBER_MS, Play, error_of, protocols
@@ -46,9 +52,9 @@ class Client:
     metadata: bytes = b"1"
     session_ms: int = 1_000
     rebalance_ms: int = 2_000
-    joining: Awaited[JoinAnswer] | None = None
-    syncing: Awaited[SyncAnswer] | None = None
-    #: The generation that `syncing` is of.
+    pending_join: PendingResult[JoinResult] | None = None
+    pending_sync: PendingResult[SyncResult] | None = None
+    #: The generation that `pending_sync` is of.
     syncs: int = -1
 
 
@@ -61,7 +67,7 @@ class Laws:
     generations: dict[int, tuple[object, ...]] = field(default_factory=dict)
     #: By generation and member: what the leader assigned.
     assigned: dict[int, dict[str, bytes]] = field(default_factory=dict)
-    waiting: list[Awaited[Any]] = field(default_factory=list)
+    waiting: list[PendingResult[Any]] = field(default_factory=list)
     #: Of static members: the id of the first of their former selves.
     first_ids: dict[str, str] = field(default_factory=dict)
 
@@ -76,24 +82,28 @@ class Laws:
         group = self.play.group
         assert (group.leader is None) == (not group.members)
         assert group.leader is None or group.leader in group.members
-        assert (not group.members) or group.state is not GroupState.EMPTY
+        assert (not group.members) or group.state is not ClassicGroupState.EMPTY
         assert set(group.static_ids.values()) == {
             it.member_id for it in group.members.values() if it.instance_id is not None
         }
         assert not set(group.pending_ids) & set(group.members)
         for member in group.members.values():
-            assert member.joining is None or group.state is GroupState.PREPARING_REBALANCE
-            assert member.syncing is None or group.state is GroupState.COMPLETING_REBALANCE
+            assert (
+                member.pending_join is None or group.state is ClassicGroupState.PREPARING_REBALANCE
+            )
+            assert (
+                member.pending_sync is None or group.state is ClassicGroupState.COMPLETING_REBALANCE
+            )
             assert member.deadline_ms is not None or member.is_waiting, "it would stay for ever"
-        if group.state is GroupState.STABLE:
+        if group.state is ClassicGroupState.STABLE:
             expected = self.assigned[group.generation]
             for member in group.members.values():
                 assert member.assignment == expected[member.member_id]
         still = [it for it in self.waiting if it.answer is None]
-        assert not still or group.next_ms is not None, "somebody waits for ever"
+        assert not still or group.next_deadline_ms is not None, "somebody waits for ever"
         self.waiting = still
 
-    def joined(self, answer: JoinAnswer) -> None:
+    def joined(self, answer: JoinResult) -> None:
         """Of one generation all hear the same; its leader alone hears of its members."""
         if answer.error == NO_ROOM:
             assert (answer.member_id, answer.members) == ("", ())
@@ -157,10 +167,10 @@ class Schedule:
         """Let everybody hear what is there for them, and check what holds."""
         self.laws.hold()
         for client in self.clients:
-            if client.joining is not None and client.joining.answer is not None:
-                self.hear_joined(client, client.joining.answer)
-            if client.syncing is not None and client.syncing.answer is not None:
-                self.hear_synced(client, client.syncing.answer)
+            if client.pending_join is not None and client.pending_join.answer is not None:
+                self.hear_joined(client, client.pending_join.answer)
+            if client.pending_sync is not None and client.pending_sync.answer is not None:
+                self.hear_synced(client, client.pending_sync.answer)
 
     def pass_time(self, ms: int) -> None:
         for _ in range(ms if self.every_ms else 1):
@@ -178,7 +188,7 @@ class Schedule:
 
     def next_of(self, client: Client) -> None:
         """A member joins, asks for its assignment, and lives on."""
-        if client.joining is not None or client.syncing is not None:
+        if client.pending_join is not None or client.pending_sync is not None:
             return
         if client.generation < 0:
             self.join(client)
@@ -191,18 +201,18 @@ class Schedule:
         """Whatever is answered wakes who waits; so does what makes them wait less."""
         before = [it for it in self.laws.waiting if it.answer is None]
         self.play.group.advance(self.play.now)
-        wakes, next_ms = self.play.wakes, self.play.group.next_ms
+        wakes, next_deadline_ms = self.play.wakes, self.play.group.next_deadline_ms
         open_before = [it for it in before if it.answer is None]
         found = do()
-        after = self.play.group.next_ms
+        after = self.play.group.next_deadline_ms
         answered = any(it.answer is not None for it in open_before)
-        nearer = after is not None and (next_ms is None or after < next_ms)
+        nearer = after is not None and (next_deadline_ms is None or after < next_deadline_ms)
         if answered or (nearer and open_before):
             assert self.play.wakes > wakes
         return found
 
     def join(self, client: Client) -> None:
-        if client.joining is not None:
+        if client.pending_join is not None:
             return
         self._ids += 1
         former = self.play.group.static_ids.get(client.instance_id or "")
@@ -211,18 +221,20 @@ class Schedule:
             "session_timeout_ms": client.session_ms,
             "rebalance_timeout_ms": client.rebalance_ms,
             "instance_id": client.instance_id,
-            "needs_member_id": self.chance.random() < 0.7,
-            "may_skip": self.chance.random() < 0.5,
+            "requires_known_member_id": self.chance.random() < 0.7,
+            "supports_skipping_assignment": self.chance.random() < 0.5,
         }
         new_id = f"{client.name}{self._ids}"
-        client.joining = self.ask(lambda: self.play.join(client.member_id, new_id=new_id, **given))
+        client.pending_join = self.ask(
+            lambda: self.play.join(client.member_id, new_id=new_id, **given)
+        )
         if former is not None and new_id in self.play.group.members:
             self.laws.replaced(former, new_id)
-        client.syncing = None
-        self.laws.waiting.append(client.joining)
+        client.pending_sync = None
+        self.laws.waiting.append(client.pending_join)
 
-    def hear_joined(self, client: Client, answer: JoinAnswer) -> None:
-        client.joining = None
+    def hear_joined(self, client: Client, answer: JoinResult) -> None:
+        client.pending_join = None
         self.heard.append((client.name, answer))
         self.laws.joined(answer)
         client.generation, client.told = answer.generation, ()
@@ -240,19 +252,19 @@ class Schedule:
         group = self.play.group
         self.play.group.advance(self.play.now)
         assigns = (
-            group.state is GroupState.COMPLETING_REBALANCE
+            group.state is ClassicGroupState.COMPLETING_REBALANCE
             and group.leader == client.member_id
             and group.generation == generation
         )
         if assigns:
             self.laws.assigned[generation] = {it: plan.get(it, b"") for it in group.members}
         client.syncs = generation
-        client.syncing = self.ask(
+        client.pending_sync = self.ask(
             lambda: self.play.sync(
                 client.member_id, plan, generation=generation, instance_id=client.instance_id
             )
         )
-        self.laws.waiting.append(client.syncing)
+        self.laws.waiting.append(client.pending_sync)
 
     def sync_as_if(self, client: Client) -> None:
         """Of a generation that is not there."""
@@ -262,8 +274,8 @@ class Schedule:
         assert answer is not None
         assert answer.error in ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
 
-    def hear_synced(self, client: Client, answer: SyncAnswer) -> None:
-        client.syncing = None
+    def hear_synced(self, client: Client, answer: SyncResult) -> None:
+        client.pending_sync = None
         self.heard.append((client.name, answer))
         if answer.error == "NONE":
             expected = self.laws.assigned[client.syncs]
@@ -288,9 +300,9 @@ class Schedule:
         known = client.member_id, client.generation, client.instance_id
 
         def commit() -> None:
-            check_commit(group, *known, 9)
-            if keeps_session(group):
-                group.live_on(client.member_id, self.play.now)
+            validate_offset_commit(group, *known, 9)
+            if resets_session(group):
+                group.reset_session(client.member_id, self.play.now)
 
         self.heard.append((client.name, self.ask(lambda: error_of(commit))))
 
@@ -301,7 +313,7 @@ class Schedule:
 
     def leave(self, client: Client) -> None:
         by_instance = client.instance_id is not None and self.chance.random() < 0.5
-        leaving = Leaving("" if by_instance else client.member_id, client.instance_id)
+        leaving = LeaveRequest("" if by_instance else client.member_id, client.instance_id)
         self.heard.append((client.name, self.ask(lambda: self.play.leave(leaving))))
         client.member_id, client.generation = "", -1
 
@@ -309,12 +321,12 @@ class Schedule:
 
     def forget_answer(self, client: Client) -> None:
         """A connection is lost, and with it the answer."""
-        client.joining = client.syncing = None
+        client.pending_join = client.pending_sync = None
         client.generation = -1
 
     def come_back(self, client: Client) -> None:
         """It begins anew, and knows of nothing."""
-        client.joining = client.syncing = None
+        client.pending_join = client.pending_sync = None
         client.member_id, client.generation = "", -1
 
     def change(self, client: Client) -> None:
@@ -332,8 +344,8 @@ class Schedule:
         self.play.group.advance(self.play.now)
         self.laws.hold()
         assert all(it.answer is not None for it in left)
-        assert (self.play.state, self.play.members) == (GroupState.EMPTY, [])
-        assert self.play.group.next_ms is None
+        assert (self.play.state, self.play.members) == (ClassicGroupState.EMPTY, [])
+        assert self.play.group.next_deadline_ms is None
         self.heard.append([it.answer for it in left])
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kproto.broker.groups import GroupState, Leaving
+from kproto.broker.groups import ClassicGroupState, LeaveRequest
 
 from .classic_group_driver import DATE_MS, REBALANCE_MS, SESSION_MS, Play, heard, protocols
 
-EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 
 
 def test_every_member_gets_what_the_leader_assigned() -> None:
@@ -155,7 +155,7 @@ def test_the_last_session_empties_the_group() -> None:
     play.wait(100_000)
     assert (play.state, play.members, play.group.generation) == (EMPTY, [], 2)
     assert play.group.last_empty_at == DATE_MS + SESSION_MS, "when it was, not when it was seen"
-    assert play.group.next_ms is None
+    assert play.group.next_deadline_ms is None
     assert play.stored == ["Stable 1 a", "Empty 2"]
 
 
@@ -178,8 +178,10 @@ def test_leaving() -> None:
     play = Play()
     play.stable("a", "b")
     play.stable("c", instance_id="i")
-    by_instance = Leaving("", "i")
-    errors = play.leave("a", "x", by_instance, by_instance, Leaving("", None), Leaving("b", "i"))
+    by_instance = LeaveRequest("", "i")
+    errors = play.leave(
+        "a", "x", by_instance, by_instance, LeaveRequest("", None), LeaveRequest("b", "i")
+    )
     assert errors == ["NONE", "UNKNOWN_MEMBER_ID", "NONE", *["UNKNOWN_MEMBER_ID"] * 3]
     assert (play.members, play.state) == (["b"], PREPARING)
     assert play.group.static_ids == {}
@@ -188,18 +190,18 @@ def test_leaving() -> None:
 def test_who_leaves_while_it_waits_hears_so() -> None:
     play = Play()
     play.stable("a", "b")
-    joining = play.join("b", protocols=protocols("range", metadata=b"x"))
+    pending_join = play.join("b", protocols=protocols("range", metadata=b"x"))
     play.leave("b")
-    assert joining.answer is not None
-    assert joining.answer.error == "UNKNOWN_MEMBER_ID"
+    assert pending_join.answer is not None
+    assert pending_join.answer.error == "UNKNOWN_MEMBER_ID"
     play.join("a")
     play.stable("c")
     play.join("a")
     play.join("c")
-    syncing = play.sync("c")
+    pending_sync = play.sync("c")
     play.leave("c")
-    assert syncing.answer is not None
-    assert syncing.answer.error == "UNKNOWN_MEMBER_ID"
+    assert pending_sync.answer is not None
+    assert pending_sync.answer.error == "UNKNOWN_MEMBER_ID"
 
 
 def test_the_last_to_leave_empties_the_group() -> None:
@@ -229,10 +231,10 @@ def test_a_heartbeat_of_a_shorter_session_wakes_who_waits() -> None:
     play.stable("a", "b", "c", session_timeout_ms=30_000)
     play.join("a")
     play.join("b", session_timeout_ms=1_000)
-    wakes, before = play.wakes, play.group.next_ms
+    wakes, before = play.wakes, play.group.next_deadline_ms
     play.heartbeat("b")
     assert before is not None
-    assert (play.group.next_ms, play.wakes) == (1_000, wakes + 1)
+    assert (play.group.next_deadline_ms, play.wakes) == (1_000, wakes + 1)
     assert before > 1_000
 
 
@@ -270,10 +272,10 @@ def test_a_commit_of_a_new_member_lets_its_session_be_over_sooner() -> None:
     play = Play()
     play.stable("a", session_timeout_ms=600_000)
     play.join(new_id="b")
-    assert play.group.next_ms == REBALANCE_MS, "a new member has longer than that"
+    assert play.group.next_deadline_ms == REBALANCE_MS, "a new member has longer than that"
     wakes = play.wakes
-    play.group.live_on("b", play.now)
-    assert play.group.next_ms == SESSION_MS
+    play.group.reset_session("b", play.now)
+    assert play.group.next_deadline_ms == SESSION_MS
     assert play.wakes == wakes + 1, "who waits has to look sooner"
 
 

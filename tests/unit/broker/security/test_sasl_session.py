@@ -95,7 +95,7 @@ def first(side: Side) -> None:
 
 
 def after_versions(side: Side) -> None:
-    side.it.versions_were_told()
+    side.it.on_api_versions_answered()
 
 
 def awaiting_tokens(side: Side) -> None:
@@ -141,7 +141,7 @@ def test_a_refused_api_versions_may_be_asked_again_and_an_answered_one_not() -> 
     side = Side()
     assert side.admits(VERSIONS)
     assert side.admits(VERSIONS)
-    side.it.versions_were_told()
+    side.it.on_api_versions_answered()
     assert not side.admits(VERSIONS)
 
 
@@ -371,7 +371,7 @@ def tokens_with_one() -> tuple[DelegationTokens, Token]:
     return tokens, tokens.create(ALICE, Principal("User", "bob"), (), 0, NOW_MS)
 
 
-def by_token(mechanism: str, token: Token, mac: str | None = None) -> ClientExchange:
+def token_authenticated(mechanism: str, token: Token, mac: str | None = None) -> ClientExchange:
     secret = token.hmac_text if mac is None else mac
     credentials = Credentials(token.token_id, secret, delegation_token=True, prepare_strings=False)
     return client_exchange(mechanism, credentials)
@@ -381,9 +381,9 @@ def by_token(mechanism: str, token: Token, mac: str | None = None) -> ClientExch
 def test_a_delegation_token_lets_in_its_owner_until_it_ends(mechanism: str) -> None:
     tokens, token = tokens_with_one()
     side = Side(tokens=tokens)
-    assert side.sign_in(by_token(mechanism, token)) == 10_000
+    assert side.sign_in(token_authenticated(mechanism, token)) == 10_000
     assert side.it.identity is not None
-    assert (side.it.identity.principal, side.it.identity.by_token) == (ALICE, True)
+    assert (side.it.identity.principal, side.it.identity.token_authenticated) == (ALICE, True)
     side.passed = 10.001
     assert not side.admits(METADATA)
 
@@ -391,10 +391,12 @@ def test_a_delegation_token_lets_in_its_owner_until_it_ends(mechanism: str) -> N
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_a_wrong_hmac_or_a_token_that_has_ended_lets_nobody_in(mechanism: str) -> None:
     tokens, token = tokens_with_one()
-    assert isinstance(Side(tokens=tokens).sign_in(by_token(mechanism, token, "guessed")), str)
+    assert isinstance(
+        Side(tokens=tokens).sign_in(token_authenticated(mechanism, token, "guessed")), str
+    )
     late = Side(tokens=tokens)
     late.passed = 10.001
-    assert isinstance(late.sign_in(by_token(mechanism, token)), str)
+    assert isinstance(late.sign_in(token_authenticated(mechanism, token)), str)
 
 
 def test_the_id_of_a_token_is_no_user_and_a_user_is_no_token() -> None:

@@ -16,8 +16,8 @@ __all__ = [
     "Assignment",
     "GroupSpec",
     "MemberSpec",
-    "backwards",
     "partitions_in_order",
+    "reversed_topics",
     "topics_in_order",
 ]
 
@@ -66,7 +66,7 @@ def partitions_in_order(partitions: frozenset[int]) -> list[int]:
     return in_java_order(sorted(partitions), int, copied_size(len(partitions)))
 
 
-def backwards(places: dict[Uuid, set[int]]) -> dict[Uuid, set[int]]:
+def reversed_topics(places: dict[Uuid, set[int]]) -> dict[Uuid, set[int]]:
     """The same in the opposite order.
 
     `computeIfAbsent` of a hash map puts what is new in front of what has the same place there: what

@@ -11,10 +11,10 @@ from collections import Counter
 from .....wire.uuid import Uuid
 from .group_spec import Assignment, GroupSpec
 
-__all__ = ["assign_ranges"]
+__all__ = ["assign_range"]
 
 
-def assign_ranges(group: GroupSpec) -> Assignment:
+def assign_range(group: GroupSpec) -> Assignment:
     """What each member shall have."""
     ids = sorted(group.members, key=lambda it: _rank(group.members[it].instance_id, it))
     wanted = {it: group.members[ids[0] if group.is_homogeneous else it].topics for it in ids}

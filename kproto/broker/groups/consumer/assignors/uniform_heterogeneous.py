@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from .....wire.uuid import Uuid
-from .group_spec import Assignment, GroupSpec, backwards
+from .group_spec import Assignment, GroupSpec, reversed_topics
 
-__all__ = ["assign_mixed"]
+__all__ = ["assign_uniform_heterogeneous"]
 
 #: How often all topics are balanced; where that is not enough, the imbalance is small by then.
 _MOST_ROUNDS: Final = 16
@@ -20,12 +20,12 @@ _MOST_ROUNDS: Final = 16
 _NOBODY: Final = -1
 
 
-def assign_mixed(group: GroupSpec) -> Assignment:
+def assign_uniform_heterogeneous(group: GroupSpec) -> Assignment:
     """What each member shall have."""
-    return _Assigning(group).assign()
+    return _HeterogeneousAssignmentBuilder(group).assign()
 
 
-class _Assigning:
+class _HeterogeneousAssignmentBuilder:
     """Members are numbers here, in the order of `ids`."""
 
     def __init__(self, group: GroupSpec) -> None:
@@ -46,13 +46,13 @@ class _Assigning:
         self._keep()
         self._hand_out()
         self._balance()
-        return {member_id: backwards(its) for member_id, its in self.found.items()}
+        return {member_id: reversed_topics(its) for member_id, its in self.found.items()}
 
     def _keep(self) -> None:
         for number, member_id in enumerate(self.ids):
             member = self.group.members[member_id]
             kept = {it: set(its) for it, its in member.assigned.items() if it in member.topics}
-            self.found[member_id] = backwards(kept)
+            self.found[member_id] = reversed_topics(kept)
             for topic_id, its in kept.items():
                 self.sizes[number] += len(its)
                 for index in its:

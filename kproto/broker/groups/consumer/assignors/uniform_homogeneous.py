@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .....wire.uuid import Uuid
-from .group_spec import Assignment, GroupSpec, backwards, partitions_in_order, topics_in_order
+from .group_spec import Assignment, GroupSpec, partitions_in_order, reversed_topics, topics_in_order
 
-__all__ = ["assign_alike"]
+__all__ = ["assign_uniform_homogeneous"]
 
 
-def assign_alike(group: GroupSpec) -> Assignment:
+def assign_uniform_homogeneous(group: GroupSpec) -> Assignment:
     """What each member shall have."""
     ids = group.member_ids
     topics = group.members[ids[0]].topics if ids else frozenset()
@@ -53,9 +53,9 @@ def assign_alike(group: GroupSpec) -> Assignment:
             takes_extra = False  # one that comes later may have it already
             quota -= 1
         extra -= takes_extra
-        found[member_id], room[member_id] = backwards(kept), quota
+        found[member_id], room[member_id] = reversed_topics(kept), quota
     _fill(found, room, iter(free))
-    return {member_id: backwards(its) for member_id, its in found.items()}
+    return {member_id: reversed_topics(its) for member_id, its in found.items()}
 
 
 def _fill(found: Assignment, room: dict[str, int], free: Iterator[tuple[Uuid, int]]) -> None:

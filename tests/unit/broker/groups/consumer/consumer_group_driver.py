@@ -11,21 +11,25 @@ from typing import Any, Final
 from kproto.broker.api_error import api_error
 from kproto.broker.groups import (
     AnyGroup,
-    Awaited,
+    ClassicGroup,
+    ClockReading,
     ConsumerGroup,
-    ConsumerLimits,
-    Group,
-    GroupLimits,
+    ConsumerGroupConfig,
+    GroupConfig,
     Groups,
-    JoinAnswer,
-    Joining,
-    Leaving,
+    JoinRequest,
+    JoinResult,
+    LeaveRequest,
     MemberProtocol,
-    Moment,
-    SyncAnswer,
-    Syncing,
+    PendingResult,
+    SyncRequest,
+    SyncResult,
 )
-from kproto.broker.groups.consumer import Heartbeat, HeartbeatAnswer, classic_protocol
+from kproto.broker.groups.consumer import (
+    ConsumerHeartbeat,
+    ConsumerHeartbeatResult,
+    classic_protocol,
+)
 from kproto.broker.groups.coordinator_records import load
 from kproto.broker.topic_configs import TopicConfig
 from kproto.broker.topics import Topic, Topics
@@ -61,21 +65,23 @@ class ConsumerPlay:
         self.topics = Topics()
         for name, partitions in (("t", 6), ("u", 3), ("v", 2)):
             self.create(name, partitions)
-        self.limits = ConsumerLimits(**limits)
+        self.limits = ConsumerGroupConfig(**limits)
         self.groups = self._new()
         self.epochs: dict[str, int] = {}
-        self.held: dict[str, dict[str, list[int]]] = {}
+        self.owned: dict[str, dict[str, list[int]]] = {}
 
     def create(self, name: str, partitions: int) -> None:
         config = TopicConfig({}, 1_000_000, 1, 1)
         self.topics.add(Topic(name, [(1,)] * partitions, config))
 
     def _new(self) -> Groups:
-        groups = Groups(GroupLimits(self._delay_ms, 300_000, 100), self.limits, self.topics)
+        groups = Groups(GroupConfig(self._delay_ms, 300_000, 100), self.limits, self.topics)
         groups.write = self._write
         return groups
 
-    def _write(self, group_id: str, records: Sequence[CoordinatorRecord], now: Moment) -> None:
+    def _write(
+        self, group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading
+    ) -> None:
         assert (group_id, now.ms <= self.ms) == ("g", True)
         if self.refuses:
             raise api_error(self.refuses, "there is no room")
@@ -90,8 +96,8 @@ class ConsumerPlay:
             self.groups.restore(group_id, stored, self.now)
 
     @property
-    def now(self) -> Moment:
-        return Moment(self.ms, DATE_MS + self.ms)
+    def now(self) -> ClockReading:
+        return ClockReading(self.ms, DATE_MS + self.ms)
 
     def wait(self, ms: int) -> None:
         self.ms += ms
@@ -109,15 +115,15 @@ class ConsumerPlay:
         return group
 
     @property
-    def classic_group(self) -> Group:
+    def classic_group(self) -> ClassicGroup:
         group = self.any_group
-        assert isinstance(group, Group)
+        assert isinstance(group, ClassicGroup)
         return group
 
     # Members of the consumer protocol
 
     def join(self, who: str, *topics: str, **given: Any) -> dict[str, list[int]] | None:
-        fields = {"topics": topics, "held": {}, "rebalance_ms": REBALANCE_MS, **given}
+        fields = {"topics": topics, "owned": {}, "rebalance_ms": REBALANCE_MS, **given}
         return self.beat(who, 0, **fields)
 
     def beat(
@@ -126,20 +132,20 @@ class ConsumerPlay:
         epoch: int | None = None,
         *,
         topics: Iterable[str] | None = None,
-        held: Mapping[str, Iterable[int]] | None = None,
+        owned: Mapping[str, Iterable[int]] | None = None,
         rebalance_ms: int = -1,
         may_describe: Callable[[str], bool] = lambda topic: True,
         **given: Any,
     ) -> dict[str, list[int]] | None:
         """What `who` is told to hold, None for nothing that is new. Raises what the group does."""
-        asked = Heartbeat(
+        asked = ConsumerHeartbeat(
             who,
             self.epochs.get(who, 0) if epoch is None else epoch,
             rebalance_timeout_ms=rebalance_ms,
             topics=None if topics is None else frozenset(topics),
-            held=None
-            if held is None
-            else {self.topics.named(name).topic_id: frozenset(its) for name, its in held.items()},
+            owned=None
+            if owned is None
+            else {self.topics.named(name).topic_id: frozenset(its) for name, its in owned.items()},
             **given,
         )
         group = self.groups.consumer_group("g", self.now) if asked.epoch == 0 else self.group
@@ -152,14 +158,14 @@ class ConsumerPlay:
 
     def own(self, who: str, **given: Any) -> dict[str, list[int]] | None:
         """`who` tells that it holds what it was told to."""
-        return self.beat(who, held=self.held.get(who, {}), **given)
+        return self.beat(who, owned=self.owned.get(who, {}), **given)
 
-    def _told(self, who: str, answer: HeartbeatAnswer) -> dict[str, list[int]] | None:
+    def _told(self, who: str, answer: ConsumerHeartbeatResult) -> dict[str, list[int]] | None:
         self.epochs[who] = answer.epoch
         if answer.assigned is None:
             return None
         told = {self.topics.name_of(it): sorted(its) for it, its in answer.assigned.items()}
-        self.held[who] = told
+        self.owned[who] = told
         return told
 
     def leave(self, who: str, epoch: int = -1, **given: Any) -> None:
@@ -173,15 +179,15 @@ class ConsumerPlay:
 
     # Members of the classic protocol
 
-    def join_classic(self, who: str, *topics: str, **given: Any) -> JoinAnswer:
+    def join_classic(self, who: str, *topics: str, **given: Any) -> JoinResult:
         """What it hears at once."""
         answer = self.ask_to_join(who, *topics, **given).answer
         assert answer is not None
         return answer
 
-    def ask_to_join(self, who: str, *topics: str, **given: Any) -> Awaited[JoinAnswer]:
+    def ask_to_join(self, who: str, *topics: str, **given: Any) -> PendingResult[JoinResult]:
         names = given.pop("names", ("range",))
-        asked = Joining(
+        asked = JoinRequest(
             who,
             "consumer",
             tuple(MemberProtocol(name, metadata(*topics)) for name in names),
@@ -191,14 +197,14 @@ class ConsumerPlay:
         )
         group = self.any_group if who else self.groups.to_join("g", self.now)
         if isinstance(group, ConsumerGroup):
-            return Awaited(
+            return PendingResult(
                 classic_protocol.join(group, asked, f"m{len(group.members) + 1}", self.now)
             )
         return group.join(asked, f"m{len(group.members) + 1}", self.now)
 
     def sync_classic(
         self, who: str, generation: int, assigned: Mapping[str, list[int]] | None = None
-    ) -> SyncAnswer:
+    ) -> SyncResult:
         """What it hears at once."""
         answer = self.ask_to_sync(who, generation, assigned).answer
         assert answer is not None
@@ -206,17 +212,17 @@ class ConsumerPlay:
 
     def ask_to_sync(
         self, who: str, generation: int, assigned: Mapping[str, list[int]] | None = None
-    ) -> Awaited[SyncAnswer]:
+    ) -> PendingResult[SyncResult]:
         given = [Given(topic=name, partitions=its) for name, its in (assigned or {}).items()]
         told = b"\0\1" + ConsumerProtocolAssignment(assigned_partitions=given).encode(1)
-        asked = Syncing(who, generation, assignments={} if assigned is None else {who: told})
+        asked = SyncRequest(who, generation, assignments={} if assigned is None else {who: told})
         group = self.any_group
         if isinstance(group, ConsumerGroup):
-            return Awaited(classic_protocol.sync(group, asked, self.now))
+            return PendingResult(classic_protocol.sync(group, asked, self.now))
         return group.sync(asked, self.now)
 
     def beat_classic(self, who: str, generation: int) -> None:
         classic_protocol.heartbeat(self.group, who, None, generation, self.now)
 
     def leave_classic(self, *members: str) -> list[str]:
-        return classic_protocol.leave(self.group, [Leaving(it) for it in members], self.now)
+        return classic_protocol.leave(self.group, [LeaveRequest(it) for it in members], self.now)

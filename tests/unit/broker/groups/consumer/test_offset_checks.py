@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.broker.groups.consumer.offset_checks import check_commit, check_fetch
+from kproto.broker.groups.consumer.offset_checks import (
+    validate_offset_commit,
+    validate_offset_fetch,
+)
 from tests.unit.broker.groups.classic_group_driver import error_of
 
 from .consumer_group_driver import ConsumerPlay
@@ -40,7 +43,10 @@ def test_commits(
     play = shared()
     topic_id = play.topics.named("t").topic_id
     places = [(topic_id, it) for it in partitions]
-    assert error_of(lambda: check_commit(play.group, member_id, epoch, version, places)) == error
+    assert (
+        error_of(lambda: validate_offset_commit(play.group, member_id, epoch, version, places))
+        == error
+    )
 
 
 def test_what_is_to_be_given_up_may_be_committed() -> None:
@@ -49,7 +55,7 @@ def test_what_is_to_be_given_up_may_be_committed() -> None:
     play.join("b", "t")
     play.beat("a")
     places = [(play.topics.named("t").topic_id, 5)]
-    assert error_of(lambda: check_commit(play.group, "a", 2, 9, places)) == "NONE"
+    assert error_of(lambda: validate_offset_commit(play.group, "a", 2, 9, places)) == "NONE"
 
 
 @pytest.mark.parametrize(
@@ -66,21 +72,25 @@ def test_what_is_to_be_given_up_may_be_committed() -> None:
 )
 def test_fetches(member_id: str | None, epoch: int, error: str) -> None:
     play = shared()
-    assert error_of(lambda: check_fetch(play.group, member_id, epoch)) == error
+    assert error_of(lambda: validate_offset_fetch(play.group, member_id, epoch)) == error
 
 
 def test_admins_commit_for_empty_groups() -> None:
     play = shared()
     play.leave("a")
     play.leave("b")
-    assert error_of(lambda: check_commit(play.group, "", -1, 5, [])) == "NONE"
-    assert error_of(lambda: check_commit(play.group, "a", 3, 9, [])) == "UNKNOWN_MEMBER_ID"
+    assert error_of(lambda: validate_offset_commit(play.group, "", -1, 5, [])) == "NONE"
+    assert (
+        error_of(lambda: validate_offset_commit(play.group, "a", 3, 9, [])) == "UNKNOWN_MEMBER_ID"
+    )
 
 
 def test_classic_members_have_a_generation() -> None:
     play = ConsumerPlay()
     play.join("b", "t")
     joined = play.join_classic("", "t")
-    assert error_of(lambda: check_commit(play.group, joined.member_id, 3, 2, [])) == "NONE"
-    stale = error_of(lambda: check_commit(play.group, joined.member_id, 4, 2, []))
+    assert (
+        error_of(lambda: validate_offset_commit(play.group, joined.member_id, 3, 2, [])) == "NONE"
+    )
+    stale = error_of(lambda: validate_offset_commit(play.group, joined.member_id, 4, 2, []))
     assert stale == "ILLEGAL_GENERATION"

@@ -21,7 +21,7 @@ def test_a_session_ends_without_heartbeats() -> None:
     play.wait(SESSION_MS - 1)
     assert list(play.group.members) == ["a"]
     play.wait(1)
-    assert (list(play.group.members), play.group.next_ms) == ([], None)
+    assert (list(play.group.members), play.group.next_deadline_ms) == ([], None)
     assert error_of(lambda: play.beat("a", 2)) == "UNKNOWN_MEMBER_ID"
 
 
@@ -69,9 +69,9 @@ def test_another_coordinator_has_what_the_log_says() -> None:
     play.join("a", "t", "u", instance_id="i", rack="r", assignor="range")
     play.join("b", topics=None, regex="[tv]")
     play.beat("a", instance_id="i")
-    before = play.group.kept
+    before = play.group.persisted
     play.move()
-    assert play.group.kept == before
+    assert play.group.persisted == before
     assert str(play.group.state) == "Reconciling"
     play.share("a", "b")
     assert str(play.group.state) == "Stable"
