@@ -26,6 +26,7 @@ __all__ = [
     "authorized_topic",
     "check",
     "check_cluster",
+    "check_group_request",
     "check_topic_of_id",
     "cluster_operations",
     "required_authorizer",
@@ -89,6 +90,16 @@ def authorized_topic(
 def check_cluster(context: Context, operation: Operation) -> None:
     """Raises CLUSTER_AUTHORIZATION_FAILED."""
     check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def check_group_request(context: Context, group_id: str) -> None:
+    """Checks a request of a group member as Kafka does, before the request is handled.
+
+    Raises GROUP_AUTHORIZATION_FAILED, then INVALID_GROUP_ID for an empty group id.
+    """
+    check(context, Operation.READ, ResourceType.GROUP, group_id)
+    if not group_id:
+        raise api_error("INVALID_GROUP_ID", "the group id is empty")
 
 
 def _denial(

@@ -15,8 +15,14 @@ from ..wire.uuid import Uuid
 from .authorizer import Acl, Authorizer
 from .coordinators import Coordinators, CoordinatorType
 from .group_configs import GROUP_SETTINGS, GroupConfigManager
-from .groups import ClockReading, ConsumerGroupConfig, GroupConfig, Groups, MigrationPolicy
-from .groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS, OffsetsTopic
+from .groups import (
+    ClockReading,
+    ConsumerGroupConfig,
+    GroupConfig,
+    GroupMetadataManager,
+    MigrationPolicy,
+)
+from .groups.group_coordinator import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS, GroupCoordinator
 from .leader_and_isr import NO_LEADER, LeaderAndIsr
 from .leader_election import (
     after_broker_start,
@@ -84,7 +90,7 @@ class ClusterState:
         self.group_configs = GroupConfigManager(settings)
         consumer_limits = _consumer_limits(settings)
         #: The groups that coordinators have at hand, and the topic that keeps them.
-        self.groups = Groups(
+        self.groups = GroupMetadataManager(
             GroupConfig(
                 settings.group_initial_rebalance_delay_ms,
                 settings.group_new_member_join_timeout_ms,
@@ -93,7 +99,7 @@ class ClusterState:
             lambda group_id: _limited(consumer_limits, self.group_configs.given(group_id)),
             self.topics,
         )
-        self.offsets_topic = OffsetsTopic(
+        self.group_coordinator = GroupCoordinator(
             self.topics,
             self.groups,
             retention_ms=settings.offsets_retention_minutes * 60_000,
@@ -226,9 +232,9 @@ class ClusterState:
             return NO_LEADER
         if kind is not CoordinatorType.GROUP:
             return self._coordinators.of(kind, key)
-        if self.offsets_topic.topic is None:
+        if self.group_coordinator.topic is None:
             self.topics.add(self.plan_automatic_topic(OFFSETS_TOPIC))
-        return self.offsets_topic.coordinator(key)
+        return self.group_coordinator.coordinator(key)
 
     def _place_internal(self, partitions: int) -> list[LeaderAndIsr]:
         return [
@@ -310,7 +316,7 @@ class ClusterState:
     def delete_topic(self, topic: Topic, now: ClockReading) -> None:
         """Delete a topic, its records, and what groups have committed of it."""
         self.topics.remove(topic)
-        self.offsets_topic.forget_topic(topic, now)
+        self.group_coordinator.on_topic_deleted(topic, now)
 
     def _placed(
         self,

@@ -1,9 +1,9 @@
-"""Which partition of an internal topic a key is of, and who coordinates where it has no log.
+"""Maps keys to partitions of internal topics, and finds the coordinators of topics without a log.
 
-As in Kafka, whoever leads a partition of an internal topic coordinates the keys that hash to it
-(KIP-98, KIP-932). The topic of groups is a real one (`groups.offsets_topic`); those of transactions
-and shares have no logs and are in no list of topics: there is nothing to store yet. They have
-replicas, in-sync ones and leaders, which move as those of all partitions do.
+As in Kafka, the leader of a partition of an internal topic coordinates the keys that hash to it
+(KIP-98, KIP-932). `__consumer_offsets` is a real topic (`groups.group_coordinator`). The topics of
+transactions and shares have no log and are not listed, since nothing is stored yet. Their
+partitions have replicas, ISRs and leaders, which move as those of all partitions do.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ..clock import Clock
 from ..messages.base import Request
 from ..records import Record
 from .cluster_state import ClusterState
-from .coordinating import read_clock
+from .context import read_clock
 from .faults import Control, ControlFunction, Controls
 from .node import Node
 from .registry import Api
@@ -127,7 +127,7 @@ class EmbeddedCluster:
         until nothing of them is left.
         """
         self._is_started = False
-        self._cluster.offsets_topic.unload()
+        self._cluster.group_coordinator.unload()
         left = list(self._nodes.values())
         try:
             while left:

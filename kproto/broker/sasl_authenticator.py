@@ -25,7 +25,7 @@ from ..protocol.connection import ReceivedRequest
 from ..protocol.error_codes import code_of
 from ..protocol.headers import request_class
 from ..protocol.received import name_of
-from .decisions import CloseConnection
+from .registry import CloseConnection
 from .security.sasl_session import Answer, Identity, SaslSession, SaslState
 
 __all__ = ["SaslAuthenticator"]

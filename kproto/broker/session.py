@@ -16,15 +16,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, cast
 
-from ..clock import Timer
+from ..clock import Clock, Timer
 from ..messages.base import Response
 from ..protocol.connection import ReceivedRequest, ServerConnection, expects_response
 from ..protocol.framing import FrameReader, frame
 from ..protocol.message_classes import MessageClasses
 from ..wire.errors import DecodeError, KprotoError, ProtocolError
 from .context import Context
-from .decisions import CloseConnection, Wait
-from .delayed_responses import await_response
 from .faults import Controls, Cut, Delay, Refuse
 from .faults.error_responses import (
     TopicLookup,
@@ -36,12 +34,12 @@ from .faults.error_responses import (
 from .faults.outcomes import RequestOutcome
 from .log_escaping import log_safe
 from .principals import USER, Principal
-from .registry import Api
+from .registry import Api, CloseConnection, Decision, DelayedResponse
 from .sasl_authenticator import SaslAuthenticator
 from .security.subjects import subject_of
 from .throttle import apply_quotas
 
-__all__ = ["Session"]
+__all__ = ["Session", "await_response"]
 
 logger = logging.getLogger("kproto.broker")
 
@@ -118,7 +116,7 @@ class Session(asyncio.BufferedProtocol):
         if address:
             self.peer = f"{address[0]}:{address[1]}"
             if len(self._context.cluster.nodes) > 1:  # whose logs are one
-                self.peer = f"broker {self._context.endpoint.node_id}: {self.peer}"
+                self.peer = f"broker {self._context.node_id}: {self.peer}"
             self._context = replace(self._context, host=address[0])
         self._take_certificate(transport)
         self._last_active = self._clock.monotonic()
@@ -366,7 +364,7 @@ class Session(asyncio.BufferedProtocol):
         began = self._clock.monotonic()
         decision = api.handle(context, message, request.version)
         self._handled_s = self._clock.monotonic() - began
-        if isinstance(decision, Wait):
+        if isinstance(decision, DelayedResponse):
             self._flush()
             response = await await_response(decision, self._clock)
             self._last_active = self._clock.monotonic()
@@ -436,3 +434,39 @@ class Session(asyncio.BufferedProtocol):
 def _weight(frame: bytes) -> int:
     """What a frame counts of those that are queued: empty ones take memory, too."""
     return len(frame) + _FRAME_WEIGHT
+
+
+async def await_response(decision: Decision, clock: Clock) -> Response | None:
+    """Waits until a decision is no `DelayedResponse` any more, and returns the response.
+
+    Several changes within one iteration of the event loop call `try_complete` once. No watcher and
+    no timer stays behind if this is cancelled or `try_complete` raises.
+    """
+    while isinstance(decision, DelayedResponse):
+        decision = await _next_decision(decision, clock)
+    return decision
+
+
+async def _next_decision(delayed: DelayedResponse, clock: Clock) -> Decision:
+    changed = asyncio.Event()
+    is_deadline = False
+
+    def on_deadline() -> None:
+        nonlocal is_deadline
+        is_deadline = True
+        changed.set()
+
+    for watched in delayed.watched:
+        watched.watchers.add(changed.set)
+    timer = clock.call_later(max(0.0, delayed.deadline - clock.monotonic()), on_deadline)
+    try:
+        while True:
+            await changed.wait()
+            changed.clear()
+            decision = delayed.try_complete(is_deadline)
+            if decision is not delayed:
+                return decision
+    finally:
+        timer.cancel()
+        for watched in delayed.watched:
+            watched.watchers.discard(changed.set)

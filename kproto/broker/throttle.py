@@ -63,7 +63,7 @@ def apply_quotas(
 
 
 def _quota_manager(context: Context) -> ClientQuotaManager:
-    return context.cluster.quota_manager_of(context.endpoint.node_id)
+    return context.cluster.quota_manager_of(context.node_id)
 
 
 def limit_fetch_bytes(context: Context, most: int) -> int:

@@ -20,7 +20,7 @@ from .classic_members import (
 from .clock_reading import ClockReading
 from .consumer import ConsumerGroup
 from .group_config import ConsumerGroupConfig, GroupConfig, MigrationPolicy
-from .groups import AnyGroup, Groups
+from .group_coordinator import AnyGroup, GroupMetadataManager
 
 __all__ = [
     "AnyGroup",
@@ -31,7 +31,7 @@ __all__ = [
     "ConsumerGroup",
     "ConsumerGroupConfig",
     "GroupConfig",
-    "Groups",
+    "GroupMetadataManager",
     "JoinRequest",
     "JoinResult",
     "LeaveRequest",

@@ -44,8 +44,7 @@ from ..api_error import api_error
 from ..authorization import allows, authorized_topic
 from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
-from ..decisions import CloseConnection
-from ..registry import handles
+from ..registry import CloseConnection, handles
 from ..storage.log_append import append_records
 
 _NO_OFFSET = -1
@@ -126,7 +125,7 @@ def _partition(
         partition = found.partition(data.index)
         if found.is_internal and context.client_id != _ADMIN_CLIENT:
             raise api_error("INVALID_TOPIC_EXCEPTION", f"topic {found.name!r} is Kafka's own")
-        found.check_leader(data.index, context.endpoint.node_id)
+        found.check_leader(data.index, context.node_id)
         if request.acks == _ALL_IN_SYNC:
             found.check_in_sync(data.index)
         now_ms = context.clock.now_ms()

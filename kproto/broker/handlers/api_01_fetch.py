@@ -50,9 +50,8 @@ from ..api_error import api_error
 from ..authorization import allows_cluster, check
 from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
-from ..decisions import Decision, Wait
 from ..fetch_sessions import CachedPartition, FetchContext
-from ..registry import handles
+from ..registry import Decision, DelayedResponse, handles
 from ..replica_selection import preferred_replica
 from ..storage.fetch_limit import FetchLimit, diverging_epoch
 from ..storage.leader_epoch_cache import UNKNOWN_EPOCH, EpochEnd
@@ -192,7 +191,7 @@ class Fetching:
 
     def _check_replica(self, sought: CachedPartition, topic: Topic, partition: Partition) -> None:
         """Raises NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH."""
-        node_id = self.context.endpoint.node_id
+        node_id = self.context.node_id
         if _is_from_follower(self.request):
             topic.check_leader(partition.index, node_id, sought.wanted.current_leader_epoch)
             raise api_error(
@@ -211,7 +210,7 @@ class Fetching:
         if (
             selector is None
             or self.version < _FIRST_VERSION_FROM_FOLLOWERS
-            or partition.leader_and_isr.leader != self.context.endpoint.node_id
+            or partition.leader_and_isr.leader != self.context.node_id
             or not partition.log.start_offset <= sought.wanted.fetch_offset
             or not sought.wanted.fetch_offset <= partition.log.end_offset
         ):
@@ -244,10 +243,10 @@ def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
             return _response(fetching, read)
         return wait
 
-    wait = Wait(
-        until=context.deadline(request.max_wait_ms),
-        wake=[part.partition.log for part in read if part.partition is not None],
-        then=look_again,
+    wait = DelayedResponse(
+        deadline=context.deadline(request.max_wait_ms),
+        watched=[part.partition.log for part in read if part.partition is not None],
+        try_complete=look_again,
     )
     return wait
 

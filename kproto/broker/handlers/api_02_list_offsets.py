@@ -130,7 +130,7 @@ def _check_replica(
 ) -> None:
     """Only the leader answers; for who looks for faults (-2) any replica does."""
     index, epoch = wanted.partition_index, wanted.current_leader_epoch
-    node_id = context.endpoint.node_id
+    node_id = context.node_id
     if replica_id == _DEBUGGING and node_id in topic.partition(index).leader_and_isr.replicas:
         topic.check_epoch(index, epoch)
     else:

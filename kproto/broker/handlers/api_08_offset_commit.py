@@ -39,7 +39,6 @@ from ...wire.errors import BrokerResponseError
 from ..authorization import authorized_topic, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import clock_reading, find_group, find_or_create_group
 from ..groups import ConsumerGroup
 from ..groups.committed_offsets import CommittedOffset, exceeds_max_length
 from ..groups.consumer.offset_checks import validate_offset_commit as check_commit_of_epoch
@@ -110,11 +109,11 @@ def _commit(
 
     Raises BrokerResponseError where none is.
     """
-    keeper = context.cluster.offsets_topic
-    group_id, now = request.group_id, clock_reading(context)
+    keeper = context.group_coordinator
+    group_id, now = request.group_id, context.now
     generation = request.generation_id_or_member_epoch
     member_id, instance_id = request.member_id, request.group_instance_id
-    group = find_group(context, group_id)
+    group = context.group_coordinator.find(context.node_id, group_id, context.now)
     if isinstance(group, ConsumerGroup):
         places = [(topic.topic_id, partition.partition_index) for _, topic, partition in wanted]
         check_commit_of_epoch(group, member_id, generation, version, places)
@@ -146,7 +145,7 @@ def _commit(
         commits.append((topic.name, partition.partition_index, committed))
     keeper.append(group_id, [offset_record(group_id, *commit) for commit in commits], now)
     if group is None:
-        group = find_or_create_group(context, group_id)
+        group = context.group_coordinator.get_or_create(context.node_id, group_id, context.now)
     for commit in commits:
         group.offsets.put(*commit)
     return codes

@@ -41,7 +41,6 @@ from ...wire.uuid import ZERO_UUID, Uuid
 from ..authorization import allows, check, check_topic_of_id
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group
 from ..groups import AnyGroup, ConsumerGroup
 from ..groups.committed_offsets import CommittedOffset
 from ..groups.consumer.offset_checks import validate_offset_fetch
@@ -142,7 +141,7 @@ def _answered(
     """The error code of a group, and its topics; None asks for all of them."""
     try:
         check(context, Operation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
-        group = find_group(context, wanted.group_id)
+        group = context.group_coordinator.find(context.node_id, wanted.group_id, context.now)
         if isinstance(group, ConsumerGroup):
             validate_offset_fetch(group, wanted.member_id, wanted.member_epoch)
     except BrokerResponseError as error:

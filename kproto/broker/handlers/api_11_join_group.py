@@ -28,19 +28,11 @@ from ...wire.errors import BrokerResponseError
 from ...wire.limits import MAX_STRING_BYTES
 from ...wire.uuid import Uuid
 from ..api_error import api_error
+from ..authorization import check_group_request
 from ..context import Context
-from ..coordinating import (
-    check_coordinator,
-    check_member_request,
-    clock_reading,
-    find_group,
-    join_classic_group,
-    respond_when_complete,
-)
-from ..decisions import Decision
 from ..groups import ConsumerGroup, JoinRequest, JoinResult, MemberProtocol
 from ..groups.consumer import classic_protocol
-from ..registry import handles
+from ..registry import Decision, handles, respond_when_complete
 
 _FIRST_VERSION_OF_REBALANCE_TIMEOUT: Final = 1
 _FIRST_VERSION_OF_REQUIRED_ID: Final = 4
@@ -56,25 +48,27 @@ def join_group(context: Context, request: JoinGroupRequest, version: int) -> Dec
         return _response(answer, version)
 
     try:
-        check_member_request(context, request.group_id)
+        check_group_request(context, request.group_id)
     except BrokerResponseError as error:
         # Who may not read the group hears nothing, not even the id that it gave.
         member_id = "" if error.name == "GROUP_AUTHORIZATION_FAILED" else request.member_id
         return respond(JoinResult(member_id, error.name))
     try:
         _check_session_timeout(context, request)
-        check_coordinator(context, request.group_id)
+        context.group_coordinator.check_coordinator(context.node_id, request.group_id)
     except BrokerResponseError as error:
         member_id = "" if error.name == "NOT_COORDINATOR" else request.member_id
         return respond(JoinResult(member_id, error.name))
-    now, new_id = clock_reading(context), _new_id(context, request)
+    now, new_id = context.now, _new_id(context, request)
     if request.member_id:
-        group = find_group(context, request.group_id)
+        group = context.group_coordinator.find(context.node_id, request.group_id, context.now)
     elif len(new_id.encode()) > MAX_STRING_BYTES:
         return respond(JoinResult("", "UNKNOWN_SERVER_ERROR"))  # as Kafka, which cannot say the id
     else:
         try:
-            group = join_classic_group(context, request.group_id)
+            group = context.group_coordinator.get_or_create_classic_group(
+                context.node_id, request.group_id, context.now
+            )
         except BrokerResponseError as error:
             return respond(JoinResult("", error.name))
     if group is None:

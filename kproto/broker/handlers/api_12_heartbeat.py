@@ -14,8 +14,8 @@ from ...messages.heartbeat_request import HeartbeatRequest
 from ...messages.heartbeat_response import HeartbeatResponse
 from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
+from ..authorization import check_group_request
 from ..context import Context
-from ..coordinating import check_member_request, clock_reading, find_group
 from ..groups import ConsumerGroup
 from ..groups.consumer import classic_protocol
 from ..registry import handles
@@ -25,7 +25,7 @@ from ..registry import handles
 def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> HeartbeatResponse:
     """Let the session go on, or say that the member has to join again."""
     try:
-        check_member_request(context, request.group_id)
+        check_group_request(context, request.group_id)
         _heartbeat(context, request)
     except BrokerResponseError as error:
         return HeartbeatResponse(error_code=error.code)
@@ -33,8 +33,8 @@ def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> Hear
 
 
 def _heartbeat(context: Context, request: HeartbeatRequest) -> None:
-    now = clock_reading(context)
-    group = find_group(context, request.group_id)
+    now = context.now
+    group = context.group_coordinator.find(context.node_id, request.group_id, context.now)
     if group is None:
         raise api_error("UNKNOWN_MEMBER_ID", f"there is no group {request.group_id!r}")
     if isinstance(group, ConsumerGroup):

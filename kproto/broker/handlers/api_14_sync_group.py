@@ -18,12 +18,11 @@ from ...messages.sync_group_response import SyncGroupResponse
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
+from ..authorization import check_group_request
 from ..context import Context
-from ..coordinating import check_member_request, clock_reading, find_group, respond_when_complete
-from ..decisions import Decision
 from ..groups import ConsumerGroup, SyncRequest, SyncResult
 from ..groups.consumer import classic_protocol
-from ..registry import handles
+from ..registry import Decision, handles, respond_when_complete
 
 _FIRST_VERSION_OF_PROTOCOL: Final = 5
 
@@ -34,8 +33,8 @@ def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Dec
     try:
         if version >= _FIRST_VERSION_OF_PROTOCOL:
             _check_protocol(request)
-        check_member_request(context, request.group_id)
-        group = find_group(context, request.group_id)
+        check_group_request(context, request.group_id)
+        group = context.group_coordinator.find(context.node_id, request.group_id, context.now)
     except BrokerResponseError as error:
         return SyncGroupResponse(error_code=error.code)
     if group is None:
@@ -49,10 +48,8 @@ def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Dec
         {it.member_id: it.assignment for it in request.assignments},
     )
     if isinstance(group, ConsumerGroup):
-        return _response(classic_protocol.sync(group, syncing, clock_reading(context)))
-    return respond_when_complete(
-        context, group, group.sync(syncing, clock_reading(context)), _response
-    )
+        return _response(classic_protocol.sync(group, syncing, context.now))
+    return respond_when_complete(context, group, group.sync(syncing, context.now), _response)
 
 
 def _check_protocol(request: SyncGroupRequest) -> None:

@@ -31,7 +31,6 @@ from ..api_error import api_error
 from ..authorization import allows, authorized_operations, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group
 from ..groups import ClassicGroup, ClassicGroupState
 from ..registry import handles
 
@@ -62,7 +61,7 @@ def _may_describe(context: Context, group_id: str) -> bool:
 def _described(context: Context, group_id: str, version: int) -> DescribedGroup:
     try:
         check(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
-        group = find_group(context, group_id)
+        group = context.group_coordinator.find(context.node_id, group_id, context.now)
     except BrokerResponseError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code)
     if isinstance(group, ClassicGroup):

@@ -19,7 +19,6 @@ from ..api_error import api_error
 from ..authorization import allows, allows_cluster, check, check_topic_of_id
 from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
-from ..coordinating import clock_reading
 from ..quotas import ControllerMutationQuota
 from ..registry import handles
 from ..throttle import mutation_quota, record_mutations
@@ -65,7 +64,7 @@ def _delete(
         record_mutations(quota, len(topic.partitions))
     except BrokerResponseError as error:
         return _refused(topic.name, topic.topic_id, error)
-    context.cluster.delete_topic(topic, clock_reading(context))
+    context.cluster.delete_topic(topic, context.now)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_message=None)
 
 

@@ -62,7 +62,7 @@ def _delete(
         partition = topic.kept(index, context.clock.now_ms())
         if topic.is_internal:
             raise api_error("INVALID_TOPIC_EXCEPTION", f"topic {name!r} is Kafka's own")
-        topic.check_leader(index, context.endpoint.node_id)
+        topic.check_leader(index, context.node_id)
         if "delete" not in topic.config["cleanup.policy"]:
             raise api_error(
                 "POLICY_VIOLATION", f"topic {name!r} is compacted, and not deleted from"

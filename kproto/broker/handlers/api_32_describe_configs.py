@@ -129,10 +129,10 @@ _DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[ConfigEntry]]]] = Ma
 
 def _check_broker(context: Context, name: str) -> None:
     """Raises INVALID_REQUEST for another broker than this one."""
-    if name != str(context.endpoint.node_id):
+    if name != str(context.node_id):
         raise api_error(
             "INVALID_REQUEST",
-            f"this is broker {context.endpoint.node_id}; {name!r} is another one, or no id",
+            f"this is broker {context.node_id}; {name!r} is another one, or no id",
         )
 
 

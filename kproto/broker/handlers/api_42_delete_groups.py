@@ -19,7 +19,6 @@ from ..api_error import api_error
 from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import clock_reading, find_group
 from ..registry import handles
 
 
@@ -47,9 +46,9 @@ def _deleted(context: Context, group_id: str) -> DeletableGroupResult:
 
 
 def _delete(context: Context, group_id: str) -> None:
-    now = clock_reading(context)
-    group = find_group(context, group_id)
+    now = context.now
+    group = context.group_coordinator.find(context.node_id, group_id, context.now)
     if group is None:
         raise api_error("GROUP_ID_NOT_FOUND", f"there is no group {group_id!r}")
     group.check_deletable(now)
-    context.cluster.offsets_topic.delete(group, now)
+    context.group_coordinator.delete(group, now)

@@ -88,4 +88,4 @@ def _alter(context: Context, resource: AlterConfigsResource, *, validate_only: b
     given = configs.changed(group_id, changes)
     if not validate_only:
         configs.take(group_id, given)
-        context.cluster.groups.bound(group_id)
+        context.cluster.groups.on_config_changed(group_id)

@@ -25,7 +25,6 @@ from ..api_error import api_error
 from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import clock_reading, find_group
 from ..groups.committed_offsets import TopicPartition
 from ..groups.coordinator_records import offset_tombstone
 from ..groups.offset_commit_checks import validate_offset_delete
@@ -40,15 +39,15 @@ def offset_delete(
 ) -> OffsetDeleteResponse:
     """Delete what can be, or say of each partition why not."""
     group_id = request.group_id
-    now = clock_reading(context)
-    keeper = context.cluster.offsets_topic
+    now = context.now
+    keeper = context.group_coordinator
     answer = OffsetDeleteResponse()
     places: list[TopicPartition] = []
     try:
         check(context, Operation.DELETE, ResourceType.GROUP, group_id)
         if not group_id:
             raise api_error("INVALID_GROUP_ID", "the group id is empty")
-        group = find_group(context, group_id)
+        group = context.group_coordinator.find(context.node_id, group_id, context.now)
         validate_offset_delete(group)
         assert group is not None
         for topic in request.topics:

@@ -28,7 +28,6 @@ from ..api_error import api_error
 from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import check_consumer_protocol, clock_reading, find_group, join_consumer_group
 from ..groups import ConsumerGroup
 from ..groups.consumer import ConsumerHeartbeat, ConsumerHeartbeatResult, validate_heartbeat
 from ..groups.consumer.consumer_group_member import JOIN_EPOCH
@@ -41,7 +40,7 @@ def consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse:
     """Tell a member its epoch, and what it shall hold if that is news."""
     try:
-        check_consumer_protocol(context)
+        context.check_consumer_protocol()
         check(context, Operation.READ, ResourceType.GROUP, request.group_id)
         for topic in request.subscribed_topic_names or ():
             check(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
@@ -73,9 +72,13 @@ def _asked(context: Context, request: ConsumerGroupHeartbeatRequest) -> Consumer
 
 
 def _answer(context: Context, group_id: str, asked: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
-    now = clock_reading(context)
-    group = join_consumer_group if asked.epoch == JOIN_EPOCH else _group
-    found = group(context, group_id)
+    now = context.now
+    if asked.epoch == JOIN_EPOCH:
+        found = context.group_coordinator.get_or_create_consumer_group(
+            context.node_id, group_id, now
+        )
+    else:
+        found = _group(context, group_id)
     if asked.epoch < JOIN_EPOCH:
         return found.leave(asked, now)
     may_describe = partial(allows, context, Operation.DESCRIBE, ResourceType.TOPIC)
@@ -83,7 +86,7 @@ def _answer(context: Context, group_id: str, asked: ConsumerHeartbeat) -> Consum
 
 
 def _group(context: Context, group_id: str) -> ConsumerGroup:
-    group = find_group(context, group_id)
+    group = context.group_coordinator.find(context.node_id, group_id, context.now)
     if not isinstance(group, ConsumerGroup):
         what = "not found" if group is None else "not a consumer group"
         raise api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")

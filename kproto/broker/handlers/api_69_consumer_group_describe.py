@@ -30,7 +30,6 @@ from ..api_error import api_error
 from ..authorization import allows, authorized_operations, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import check_consumer_protocol, find_group
 from ..groups import ConsumerGroup
 from ..groups.consumer.consumer_group_member import ConsumerGroupMember, places
 from ..registry import handles
@@ -63,11 +62,11 @@ def _may_describe(context: Context, group_id: str) -> bool:
 
 def _described(context: Context, group_id: str) -> DescribedGroup:
     try:
-        check_consumer_protocol(context)
+        context.check_consumer_protocol()
         check(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
         if not group_id:
             raise api_error("INVALID_GROUP_ID", "the group id is empty")
-        group = find_group(context, group_id)
+        group = context.group_coordinator.find(context.node_id, group_id, context.now)
         if not isinstance(group, ConsumerGroup):
             what = "not found" if group is None else "not a consumer group"
             raise api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")

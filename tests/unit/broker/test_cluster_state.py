@@ -12,9 +12,8 @@ from kproto.broker import BrokerSettings
 from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context
 from kproto.broker.coordinators import CoordinatorType
-from kproto.broker.decisions import Decision, Wait
 from kproto.broker.handlers import KAFKA_APIS
-from kproto.broker.registry import by_key
+from kproto.broker.registry import Decision, DelayedResponse, by_key
 from kproto.messages.base import Request
 from kproto.messages.describe_cluster_request import DescribeClusterRequest
 from kproto.messages.describe_cluster_response import DescribeClusterResponse
@@ -234,12 +233,12 @@ def test_a_fetch_that_waits_is_answered_when_the_leader_moves() -> None:
     )
     woken: list[None] = []
     wait = asked(state, 1, request, 12)
-    assert isinstance(wait, Wait)
-    for watched in wait.wake:
+    assert isinstance(wait, DelayedResponse)
+    for watched in wait.watched:
         watched.watchers.add(lambda: woken.append(None))
     state.move_leader("t", 0, 2)
     assert woken
-    answer = wait.then(False)
+    answer = wait.try_complete(False)
     assert isinstance(answer, FetchResponse)
     assert error_code(answer.responses[0].partitions[0].error_code).name == "FENCED_LEADER_EPOCH"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kproto import broker
-from kproto.broker.decisions import Decision, Wait
-from kproto.broker.delayed_responses import await_response
+from kproto.broker.registry import Decision, DelayedResponse
+from kproto.broker.session import await_response
 from kproto.broker.watchable import Watchable
 from kproto.messages.heartbeat_response import HeartbeatResponse
 from kproto.testing.clock import ManualClock
@@ -23,7 +23,9 @@ class Question:
         self.enough = False
         self.asked: list[bool] = []
         self.answer = HeartbeatResponse()
-        self.wait = Wait(until=clock.monotonic() + ms / 1000, wake=things, then=self.ask)
+        self.wait = DelayedResponse(
+            deadline=clock.monotonic() + ms / 1000, watched=things, try_complete=self.ask
+        )
 
     def ask(self, time_is_over: bool) -> Decision:
         self.asked.append(time_is_over)
@@ -95,7 +97,9 @@ async def test_a_time_that_is_over_already_is_asked_about_once() -> None:
 async def test_one_wait_may_lead_to_another() -> None:
     clock, members, assignment = ManualClock(), Watchable(), Watchable()
     later = Question(clock, assignment, ms=5_000)
-    joining = Wait(until=1.0, wake=[members], then=lambda time_is_over: later.wait)
+    joining = DelayedResponse(
+        deadline=1.0, watched=[members], try_complete=lambda time_is_over: later.wait
+    )
     waiting = asyncio.create_task(await_response(joining, clock))
     await clock.advance(1_000)
     assert (len(members.watchers), len(assignment.watchers)) == (0, 1)
@@ -121,7 +125,9 @@ async def test_an_error_while_asking_leaves_nothing_behind() -> None:
     def fail(time_is_over: bool) -> Decision:
         raise ZeroDivisionError
 
-    waiting = asyncio.create_task(await_response(Wait(until=1.0, wake=[thing], then=fail), clock))
+    waiting = asyncio.create_task(
+        await_response(DelayedResponse(deadline=1.0, watched=[thing], try_complete=fail), clock)
+    )
     await turns()
     thing.notify()
     with pytest.raises(ZeroDivisionError):

@@ -14,10 +14,9 @@ from kproto.broker import BrokerSettings
 from kproto.broker import Cluster as Nodes
 from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context
-from kproto.broker.decisions import Wait
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.leader_and_isr import NO_LEADER, LeaderAndIsr
-from kproto.broker.registry import by_key
+from kproto.broker.registry import DelayedResponse, by_key
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.fetch_response import FetchResponse, PartitionData
@@ -280,9 +279,9 @@ def test_who_waits_hears_that_the_leader_is_another() -> None:
         max_wait_ms=500, min_bytes=1, topics=[FetchTopic(topic="t", partitions=[wanted])]
     )
     wait = APIS[1].handle(context, request, 12)
-    assert isinstance(wait, Wait)
+    assert isinstance(wait, DelayedResponse)
     cluster.lead(2, 1)
-    decision = wait.then(False)
+    decision = wait.try_complete(False)
     assert isinstance(decision, FetchResponse)
     assert error_code(cluster.data(decision).error_code).name == "FENCED_LEADER_EPOCH"
 

@@ -11,10 +11,9 @@ from kproto.broker.authorizer import Operation, ResourceType
 from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context, Principal
 from kproto.broker.coordinators import CoordinatorType
-from kproto.broker.decisions import Decision, Wait
 from kproto.broker.groups import ClassicGroupState, ClockReading
 from kproto.broker.handlers import KAFKA_APIS
-from kproto.broker.registry import by_key
+from kproto.broker.registry import Decision, DelayedResponse, by_key
 from kproto.messages.base import Request
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
@@ -131,21 +130,21 @@ def test_only_the_coordinator_tells_of_a_group_and_deletes_it() -> None:
 def test_a_join_says_what_it_waits_for() -> None:
     nodes = Nodes(group_initial_rebalance_delay_ms=3_000)
     wait = nodes.join()
-    assert isinstance(wait, Wait)
-    assert wait.until == nodes.clock.monotonic() + 3
-    (group,) = wait.wake
-    again = wait.then(False)
-    assert isinstance(again, Wait)
-    assert (again.until, list(again.wake)) == (wait.until, [group])
+    assert isinstance(wait, DelayedResponse)
+    assert wait.deadline == nodes.clock.monotonic() + 3
+    (group,) = wait.watched
+    again = wait.try_complete(False)
+    assert isinstance(again, DelayedResponse)
+    assert (again.deadline, list(again.watched)) == (wait.deadline, [group])
     assert group.watchers == set(), "the handler itself does not wait"
 
 
 async def test_a_join_is_answered_when_its_time_has_come() -> None:
     nodes = Nodes(group_initial_rebalance_delay_ms=3_000)
     wait = nodes.join()
-    assert isinstance(wait, Wait)
+    assert isinstance(wait, DelayedResponse)
     await nodes.clock.advance(3_000)
-    answer: Any = wait.then(True)
+    answer: Any = wait.try_complete(True)
     assert (error(answer), answer.generation_id) == ("NONE", 1)
 
 
@@ -155,10 +154,10 @@ async def test_a_wait_goes_on_where_there_is_more_to_wait_for() -> None:
     await nodes.clock.advance(1_000)
     nodes.join()
     await nodes.clock.advance(2_000)
-    assert isinstance(first, Wait)
-    longer = first.then(True)
-    assert isinstance(longer, Wait)
-    assert (longer is first, longer.until) == (False, 6.0)
+    assert isinstance(first, DelayedResponse)
+    longer = first.try_complete(True)
+    assert isinstance(longer, DelayedResponse)
+    assert (longer is first, longer.deadline) == (False, 6.0)
 
 
 def test_who_waits_where_a_coordinator_stops_hears_so() -> None:
@@ -166,11 +165,11 @@ def test_who_waits_where_a_coordinator_stops_hears_so() -> None:
     leader = nodes.join()
     assert error(nodes.sync(leader)) == "NONE"
     waits = nodes.join()
-    assert isinstance(waits, Wait)
+    assert isinstance(waits, DelayedResponse)
     before = nodes.coordinator
     nodes.cluster.stop(before)
     assert nodes.coordinator != before
-    assert error(waits.then(False)) == "NOT_COORDINATOR"
+    assert error(waits.try_complete(False)) == "NOT_COORDINATOR"
     assert nodes.beat(leader) == "NONE", "the group is as it was stored"
     again = nodes.join(leader.member_id)
     assert (error(again), again.generation_id) == ("NONE", 2)
@@ -181,20 +180,20 @@ def test_who_waits_for_an_assignment_where_a_coordinator_stops_hears_so() -> Non
     leader = nodes.join()
     other = nodes.join()
     told = nodes.join(leader.member_id)
-    follower: Any = other.then(False)
+    follower: Any = other.try_complete(False)
     waits = nodes.sync(follower)
-    assert isinstance(waits, Wait)
+    assert isinstance(waits, DelayedResponse)
     nodes.cluster.stop(nodes.coordinator)
-    assert error(waits.then(False)) == "NOT_COORDINATOR"
+    assert error(waits.try_complete(False)) == "NOT_COORDINATOR"
     assert error(nodes.sync(told)) == "UNKNOWN_MEMBER_ID", "nothing was stored yet"
 
 
 def test_a_group_of_another_coordinator_stays_as_it_is() -> None:
     nodes = Nodes(group_initial_rebalance_delay_ms=3_000)
     waits = nodes.join()
-    assert isinstance(waits, Wait)
+    assert isinstance(waits, DelayedResponse)
     nodes.cluster.stop(next(iter({1, 2, 3} - {nodes.coordinator})))
-    assert isinstance(waits.then(False), Wait)
+    assert isinstance(waits.try_complete(False), DelayedResponse)
 
 
 async def test_sessions_begin_anew_at_the_next_coordinator() -> None:

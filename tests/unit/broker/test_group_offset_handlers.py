@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kproto.broker.decisions import Wait
 from kproto.broker.groups import ClassicGroupState
-from kproto.broker.groups.offsets_topic import OFFSETS_TOPIC
+from kproto.broker.groups.group_coordinator import OFFSETS_TOPIC
+from kproto.broker.registry import DelayedResponse
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
 from kproto.messages.leave_group_request import LeaveGroupRequest
@@ -104,7 +104,7 @@ class Play(Nodes):
 
     @property
     def index(self) -> int:
-        partition = self.cluster.offsets_topic.partition("g")
+        partition = self.cluster.group_coordinator.partition("g")
         assert partition is not None
         return partition.index
 
@@ -220,13 +220,13 @@ def lost_by_deletion(play: Play) -> None:
 def test_who_waits_where_nobody_coordinates_any_more(lose: Any) -> None:
     play = Play(group_initial_rebalance_delay_ms=3_000)
     waits = play.join()
-    assert isinstance(waits, Wait)
+    assert isinstance(waits, DelayedResponse)
     woken: list[None] = []
-    for watched in waits.wake:
+    for watched in waits.watched:
         watched.watchers.add(lambda: woken.append(None))
     lose(play)
     assert woken
-    answer: Any = waits.then(False)
+    answer: Any = waits.try_complete(False)
     assert error(answer) == "NOT_COORDINATOR"
     assert play.state() in (ClassicGroupState.EMPTY, ClassicGroupState.DEAD)
 

@@ -7,9 +7,8 @@ from typing import Any
 from kproto.broker import BrokerSettings
 from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context, Principal
-from kproto.broker.decisions import Decision, Wait
 from kproto.broker.handlers import KAFKA_APIS
-from kproto.broker.registry import by_key
+from kproto.broker.registry import Decision, DelayedResponse, by_key
 from kproto.messages.base import Request
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.fetch_response import FetchResponse, PartitionData
@@ -74,24 +73,24 @@ def fetched(decision: Decision) -> PartitionData:
 def test_a_fetch_that_finds_nothing_says_what_it_waits_for() -> None:
     where = context()
     wait = decided(where, fetch_request(), 12)
-    assert isinstance(wait, Wait)
-    assert wait.until == where.clock.monotonic() + 0.5
+    assert isinstance(wait, DelayedResponse)
+    assert wait.deadline == where.clock.monotonic() + 0.5
     log = where.cluster.topics.named("t").partitions[0].log
-    assert wait.wake == [log]
-    assert wait.then(False) is wait, "nothing has come yet"
+    assert wait.watched == [log]
+    assert wait.try_complete(False) is wait, "nothing has come yet"
     decided(where, produce_request(), 9)
-    assert fetched(wait.then(False)).records
+    assert fetched(wait.try_complete(False)).records
     assert log.watchers == set(), "the handler itself does not wait"
 
 
 def test_a_fetch_whose_time_is_over_gives_what_there_is() -> None:
     where = context()
     wait = decided(where, fetch_request(min_bytes=10_000), 12)
-    assert isinstance(wait, Wait)
-    assert fetched(wait.then(True)).records == b""
+    assert isinstance(wait, DelayedResponse)
+    assert fetched(wait.try_complete(True)).records == b""
     decided(where, produce_request(), 9)
-    assert wait.then(False) is wait
-    assert fetched(wait.then(True)).records
+    assert wait.try_complete(False) is wait
+    assert fetched(wait.try_complete(True)).records
 
 
 def test_records_are_dated_by_the_clock() -> None:

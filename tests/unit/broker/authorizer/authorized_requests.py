@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kproto.broker.context import Context, Principal
-from kproto.broker.coordinating import clock_reading
 from kproto.broker.coordinators import CoordinatorType
 from kproto.broker.groups.committed_offsets import CommittedOffset
 from kproto.broker.groups.consumer import ConsumerHeartbeat
@@ -223,7 +222,7 @@ def group_at_hand(context: Context) -> None:
     """Group g has committed an offset of topic t, and its coordinator is this node."""
     cluster = context.cluster
     cluster.coordinator(CoordinatorType.GROUP, "g")
-    group = cluster.offsets_topic.find_or_create(1, "g", clock_reading(context))
+    group = cluster.group_coordinator.get_or_create(1, "g", context.now)
     group.offsets.put("t", 0, CommittedOffset(7, commit_ms=context.clock.now_ms()))
 
 
@@ -411,14 +410,14 @@ def group_heartbeat(context: Context, version: int) -> ConsumerGroupHeartbeatReq
 
 
 def consumer_group(context: Context, version: int) -> ConsumerGroupDescribeRequest:
-    now = clock_reading(context)
+    now = context.now
     asked = ConsumerHeartbeat("m", 0, rebalance_timeout_ms=1000, topics=frozenset({"t"}), owned={})
-    context.cluster.groups.consumer_group("g", now).heartbeat(asked, "", now)
+    context.cluster.groups.get_or_create_consumer_group("g", now).heartbeat(asked, "", now)
     return ConsumerGroupDescribeRequest(group_ids=["g"])
 
 
 def list_groups(context: Context, version: int) -> ListGroupsRequest:
-    context.cluster.groups.find_or_create("g", clock_reading(context), keep=True)
+    context.cluster.groups.get_or_create("g", context.now, persist=True)
     return ListGroupsRequest()
 
 

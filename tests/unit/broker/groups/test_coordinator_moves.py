@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.broker.groups import ClassicGroup, ClassicGroupState, ClockReading, GroupConfig, Groups
+from kproto.broker.groups import (
+    ClassicGroup,
+    ClassicGroupState,
+    ClockReading,
+    GroupConfig,
+    GroupMetadataManager,
+)
 from kproto.broker.groups.committed_offsets import CommittedOffsets
 from kproto.broker.groups.coordinator_records import StoredGroup
 
@@ -130,13 +136,13 @@ def now(ms: int) -> ClockReading:
 
 
 def test_groups_are_stored_when_a_member_makes_them() -> None:
-    groups = Groups(GroupConfig(0, 1, 1))
+    groups = GroupMetadataManager(GroupConfig(0, 1, 1))
     stored: list[str] = []
     groups.write = lambda group_id, records, now: stored.append(group_id)
     assert groups.find("g", now(0)) is None
-    kept = groups.find_or_create("g", now(0), keep=True)
-    groups.find_or_create("offsets", now(0), keep=False)
-    assert groups.find_or_create("g", now(1), keep=True) is groups.find("g", now(1)) is kept
+    kept = groups.get_or_create("g", now(0), persist=True)
+    groups.get_or_create("offsets", now(0), persist=False)
+    assert groups.get_or_create("g", now(1), persist=True) is groups.find("g", now(1)) is kept
     assert stored == ["g"]
     assert [group.group_id for group in groups.all(now(1))] == ["g", "offsets"]
     groups.delete(kept)
@@ -145,7 +151,7 @@ def test_groups_are_stored_when_a_member_makes_them() -> None:
 
 
 def test_groups_that_a_log_has_told_of() -> None:
-    groups = Groups(GroupConfig(0, 300_000, 10))
+    groups = GroupMetadataManager(GroupConfig(0, 300_000, 10))
     play = Play()
     play.stable("a")
     offsets = CommittedOffsets()

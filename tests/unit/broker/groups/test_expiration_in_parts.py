@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.coordinating import clock_reading
 from kproto.broker.groups.consumer import ConsumerHeartbeat
 from kproto.broker.groups.coordinator_records import group_record
+from kproto.broker.groups.group_coordinator import OFFSETS_TOPIC
 from kproto.broker.groups.group_metadata import GroupMetadata
-from kproto.broker.groups.offsets_topic import OFFSETS_TOPIC
 
 from .test_offsets_topic import DAY_MS, Play, deleted
 
@@ -32,11 +31,11 @@ def test_the_offsets_of_a_deleted_topic_are_written_off_in_parts() -> None:
     play.state.topics.add(play.state.plan_topic("many", 20))
     for index in range(20):
         play.commit(("many", index, 5))
-    now = clock_reading(play.context())
-    group = play.state.offsets_topic.find(play.find(), "g", now)
+    now = play.context().now
+    group = play.state.group_coordinator.find(play.find(), "g", now)
     assert group is not None
     with pytest.raises(BrokerResponseError, match="UNKNOWN_SERVER_ERROR"):
-        play.state.offsets_topic.delete(group, now)
+        play.state.group_coordinator.delete(group, now)
     assert len(play.fetch()) == 20, "who asks for a deletion has all of it or nothing, as in Kafka"
     deleted(play, "many")
     assert play.fetch() == {}
@@ -45,10 +44,10 @@ def test_the_offsets_of_a_deleted_topic_are_written_off_in_parts() -> None:
 def test_an_empty_group_of_which_nobody_knows_since_when_it_is_goes() -> None:
     play = Play()
     play.find()
-    now = clock_reading(play.context())
+    now = play.context().now
     old = GroupMetadata("consumer", 4, None, None, None)
-    play.state.offsets_topic.append("g", [group_record("g", old)], now)
-    assert play.state.offsets_topic.find(play.find(), "g", now) is None
+    play.state.group_coordinator.append("g", [group_record("g", old)], now)
+    assert play.state.group_coordinator.find(play.find(), "g", now) is None
     assert play.written() == [("g", 1), ("g gone", 1)]
 
 
@@ -70,8 +69,8 @@ async def test_what_was_written_off_before_there_was_no_room_is_not_again() -> N
 
 async def test_a_group_of_the_consumer_protocol_goes_with_its_last_offset() -> None:
     play = Play()
-    node, now = play.find(), clock_reading(play.context())
-    group = play.state.offsets_topic.consumer_group(node, "g", now)
+    node, now = play.find(), play.context().now
+    group = play.state.group_coordinator.get_or_create_consumer_group(node, "g", now)
     asked = ConsumerHeartbeat("m", 0, rebalance_timeout_ms=1, topics=frozenset({"t"}), owned={})
     group.heartbeat(asked, "", now)
     group.leave(ConsumerHeartbeat("m", -1), now)
@@ -79,20 +78,20 @@ async def test_a_group_of_the_consumer_protocol_goes_with_its_last_offset() -> N
     await play.wait(7 * DAY_MS - 1)
     assert play.fetch() == {("t", 0): 5}
     await play.wait(1)
-    now = clock_reading(play.context())
-    assert play.state.offsets_topic.find(node, "g", now) is None
+    now = play.context().now
+    assert play.state.group_coordinator.find(node, "g", now) is None
     play.state.move_leader(OFFSETS_TOPIC, play.partition.index, node % 3 + 1)
-    assert play.state.offsets_topic.find(node % 3 + 1, "g", now) is None
+    assert play.state.group_coordinator.find(node % 3 + 1, "g", now) is None
 
 
 async def test_an_empty_group_of_the_consumer_protocol_is_kept_for_a_while() -> None:
     play = Play()
-    node, now = play.find(), clock_reading(play.context())
-    group = play.state.offsets_topic.consumer_group(node, "g", now)
+    node, now = play.find(), play.context().now
+    group = play.state.group_coordinator.get_or_create_consumer_group(node, "g", now)
     asked = ConsumerHeartbeat("m", 0, rebalance_timeout_ms=1, topics=frozenset({"t"}), owned={})
     group.heartbeat(asked, "", now)
     group.leave(ConsumerHeartbeat("m", -1), now)
     await play.wait(599_999)
-    assert play.state.offsets_topic.find(node, "g", clock_reading(play.context())) is group
+    assert play.state.group_coordinator.find(node, "g", play.context().now) is group
     await play.wait(1)
-    assert play.state.offsets_topic.find(node, "g", clock_reading(play.context())) is None
+    assert play.state.group_coordinator.find(node, "g", play.context().now) is None

@@ -8,7 +8,7 @@ import pytest
 
 from kproto import BrokerResponseError
 from kproto.broker.api_error import api_error
-from kproto.broker.groups import ClassicGroupState, GroupConfig, Groups, LeaveRequest
+from kproto.broker.groups import ClassicGroupState, GroupConfig, GroupMetadataManager, LeaveRequest
 
 from .classic_group_driver import SESSION_MS, Play, protocols
 
@@ -126,7 +126,7 @@ def test_that_a_group_is_empty_need_not_be_written(caplog: pytest.LogCaptureFixt
 
 
 def test_a_group_that_finds_no_room_is_not_there() -> None:
-    groups = Groups(GroupConfig(0, 1, 1))
+    groups = GroupMetadataManager(GroupConfig(0, 1, 1))
     play = Play()
     with_room = groups.write
 
@@ -135,9 +135,9 @@ def test_a_group_that_finds_no_room_is_not_there() -> None:
 
     groups.write = full
     with pytest.raises(BrokerResponseError, match=NO_ROOM):
-        groups.find_or_create("g", play.now, keep=True)
+        groups.get_or_create("g", play.now, persist=True)
     assert not groups.ids
-    groups.find_or_create("offsets", play.now, keep=False)
+    groups.get_or_create("offsets", play.now, persist=False)
     groups.write = with_room
-    groups.find_or_create("g", play.now, keep=True)
+    groups.get_or_create("g", play.now, persist=True)
     assert groups.ids == ("offsets", "g")

@@ -13,13 +13,12 @@ from kproto import Client, DeliveryError
 from kproto.broker import BrokerSettings, Cluster
 from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context
-from kproto.broker.coordinating import clock_reading
 from kproto.broker.coordinators import CoordinatorType, partition_of
 from kproto.broker.groups import ClassicGroup
 from kproto.broker.groups.classic_group_state import ClassicGroupState
 from kproto.broker.groups.coordinator_records import group_record
+from kproto.broker.groups.group_coordinator import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS
 from kproto.broker.groups.group_metadata import GroupMetadata, MemberMetadata
-from kproto.broker.groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.registry import by_key
 from kproto.broker.storage.partition import Partition
@@ -73,7 +72,7 @@ class Play:
     @property
     def partition(self) -> Partition:
         """That of group g."""
-        found = self.state.offsets_topic.partition("g")
+        found = self.state.group_coordinator.partition("g")
         assert found is not None
         return found
 
@@ -354,10 +353,10 @@ def test_groups_with_members_are_found_again() -> None:
     play.find()
     member = MemberMetadata("m", "i", "c", "/h", 1000, 2000, b"", b"")
     stored = GroupMetadata("connect", 4, "p", "m", TIMESTAMP, (member,))
-    play.state.offsets_topic.append("g", [group_record("g", stored)], clock_reading(play.context()))
+    play.state.group_coordinator.append("g", [group_record("g", stored)], play.context().now)
     other = play.find() % 3 + 1
     play.state.move_leader(OFFSETS_TOPIC, play.partition.index, other)
-    group = play.state.offsets_topic.find(other, "g", clock_reading(play.context()))
+    group = play.state.group_coordinator.find(other, "g", play.context().now)
     assert isinstance(group, ClassicGroup)
     assert (group.state, group.generation) == (ClassicGroupState.STABLE, 4)
     assert (group.protocol_type, list(group.members), group.static_ids) == (
@@ -425,15 +424,15 @@ def test_the_groups_of_a_node() -> None:
         assert play.commit(("t", 0, 1), group=group, node=play.find(group)) == ["NONE"]
 
     def listed(node: int) -> list[str]:
-        now = clock_reading(play.context(node))
-        return [group.group_id for group in play.state.offsets_topic.all_of(node, now)]
+        now = play.context(node).now
+        return [group.group_id for group in play.state.group_coordinator.groups_of(node, now)]
 
     for node in (1, 2, 3):
         assert listed(node) == [group for group in groups if play.find(group) == node]
     play.state.stop(1)
     assert sorted(listed(2) + listed(3)) == sorted(groups)
     empty = Play()
-    assert empty.state.offsets_topic.all_of(1, clock_reading(play.context(1))) == []
+    assert empty.state.group_coordinator.groups_of(1, play.context(1).now) == []
 
 
 # Topics that go
@@ -464,7 +463,7 @@ def test_where_nobody_coordinates_nobody_hears_of_it() -> None:
     for node in nodes:
         play.state.stop(node)
     topic = play.state.topics.named("t")
-    play.state.delete_topic(topic, clock_reading(play.context(1)))
+    play.state.delete_topic(topic, play.context(1).now)
     for node in nodes:
         play.state.start(node)
     assert play.fetch() == {("t", 0): 5}
@@ -528,9 +527,9 @@ async def test_a_group_without_anything_goes_when_kafka_would_look() -> None:
 async def test_an_empty_group_keeps_all_until_it_was_empty_for_so_long() -> None:
     play = Play(offsets_retention_minutes=2)
     play.commit(("t", 0, 5))
-    now = clock_reading(play.context())
+    now = play.context().now
     left = GroupMetadata("consumer", 4, None, None, now.timestamp_ms + MINUTE_MS)
-    play.state.offsets_topic.append("g", [group_record("g", left)], now)
+    play.state.group_coordinator.append("g", [group_record("g", left)], now)
     play.state.move_leader(OFFSETS_TOPIC, play.partition.index, play.find() % 3 + 1)
     await play.wait(3 * MINUTE_MS - 1)
     assert play.fetch() == {("t", 0): 5}

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import kproto
 from kproto import GroupConsumer
 from kproto.broker import BrokerSettings, Cluster
-from kproto.broker.coordinating import read_clock
+from kproto.broker.context import read_clock
 from kproto.client.cluster.metadata import TopicPartition
 from kproto.messages import OffsetCommitRequest
 from kproto.protocol.received import ReceivedRequest

@@ -16,7 +16,7 @@ from kproto.broker.groups import (
     ConsumerGroup,
     ConsumerGroupConfig,
     GroupConfig,
-    Groups,
+    GroupMetadataManager,
     JoinRequest,
     JoinResult,
     LeaveRequest,
@@ -74,8 +74,10 @@ class ConsumerPlay:
         config = TopicConfig({}, 1_000_000, 1, 1)
         self.topics.add(Topic(name, [(1,)] * partitions, config))
 
-    def _new(self) -> Groups:
-        groups = Groups(GroupConfig(self._delay_ms, 300_000, 100), self.limits, self.topics)
+    def _new(self) -> GroupMetadataManager:
+        groups = GroupMetadataManager(
+            GroupConfig(self._delay_ms, 300_000, 100), self.limits, self.topics
+        )
         groups.write = self._write
         return groups
 
@@ -148,7 +150,11 @@ class ConsumerPlay:
             else {self.topics.named(name).topic_id: frozenset(its) for name, its in owned.items()},
             **given,
         )
-        group = self.groups.consumer_group("g", self.now) if asked.epoch == 0 else self.group
+        group = (
+            self.groups.get_or_create_consumer_group("g", self.now)
+            if asked.epoch == 0
+            else self.group
+        )
         answer = (
             group.leave(asked, self.now)
             if asked.epoch < 0
@@ -195,7 +201,7 @@ class ConsumerPlay:
             REBALANCE_MS,
             **given,
         )
-        group = self.any_group if who else self.groups.to_join("g", self.now)
+        group = self.any_group if who else self.groups.get_or_create_classic_group("g", self.now)
         if isinstance(group, ConsumerGroup):
             return PendingResult(
                 classic_protocol.join(group, asked, f"m{len(group.members) + 1}", self.now)

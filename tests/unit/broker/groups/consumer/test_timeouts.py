@@ -97,6 +97,6 @@ def test_a_group_that_is_gone_leaves_nothing_in_the_log() -> None:
     play.join("a", topics=["t"], regex="u")
     play.move()
     play.leave("a")
-    play.groups.to_join("g", play.now)
+    play.groups.get_or_create_classic_group("g", play.now)
     play.move()
     assert play.any_group.type == "classic"
