@@ -12,7 +12,7 @@ from ..messages.base import Response
 from ..messages.fetch_request import FetchRequest
 from ..messages.fetch_response import FetchResponse
 from ..messages.produce_request import ProduceRequest
-from ..protocol.received import ReceivedRequest
+from ..protocol.connection import ReceivedRequest
 from .api_error import api_error
 from .context import Context
 from .quotas import ClientQuotaManager, ControllerMutationQuota

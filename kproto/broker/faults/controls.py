@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...messages.base import Request
-from ...protocol.received import ReceivedRequest
+from ...protocol.connection import ReceivedRequest
 from ...wire.errors import ConfigurationError
 from .error_responses import NO_TOPICS, TopicLookup, applies_to
 from .outcomes import OUTCOMES, Close, Decided, Outcome, Refuse

@@ -17,9 +17,9 @@ from ...messages.metadata_request import MetadataRequest
 from ...messages.metadata_response import MetadataResponse
 from ...messages.offset_fetch_request import OffsetFetchRequest
 from ...messages.offset_fetch_response import OffsetFetchResponse
+from ...protocol.connection import ReceivedRequest
 from ...protocol.error_codes import error_code
 from ...protocol.message_classes import response_of
-from ...protocol.received import ReceivedRequest
 from ...wire.errors import ConfigurationError
 from .outcomes import Refuse
 

@@ -23,9 +23,10 @@ from kproto.messages import (
 )
 from kproto.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
 from kproto.messages.base import Message
+from kproto.protocol.connection import read_request
 from kproto.protocol.framing import FrameReader, frame
 from kproto.protocol.headers import encode_request_header, encode_response_header
-from kproto.protocol.received import read_request, read_response
+from kproto.protocol.received import read_response
 from kproto.schema.secrets import SECRETS
 from kproto.study import (
     Node,

@@ -21,7 +21,7 @@ from kproto.broker import BrokerSettings, Cluster
 from kproto.broker.context import read_clock
 from kproto.client.cluster.metadata import TopicPartition
 from kproto.messages import OffsetCommitRequest
-from kproto.protocol.received import ReceivedRequest
+from kproto.protocol.connection import ReceivedRequest
 from kproto.records import RecordBatch, encode_batch
 from kproto.testing.clock import ManualClock
 
