@@ -14,7 +14,7 @@ import pytest
 
 import kproto
 from kproto.broker import BrokerSettings
-from kproto.broker.groups.stored import (
+from kproto.broker.groups.coordinator_records import (
     group_record,
     group_tombstone,
     load,

@@ -122,12 +122,12 @@ def test_lines_that_do_not_fit_are_counted_where_they_are_missing() -> None:
         thread.join(TIMEOUT_S)
     next_number = gaps = 0
     for line in lines:
-        number, _, rest = line.partition(b" ")
+        first, _, rest = line.partition(b" ")
         if rest == b"left out\n":
-            next_number += int(number)
+            next_number += int(first)
             gaps += 1
         else:
-            assert (int(number), rest) == (next_number, b"x" * 1000 + b"\n")
+            assert (int(first), rest) == (next_number, b"x" * 1000 + b"\n")
             next_number += 1
     assert next_number == 1000
     assert gaps  # more than one, if the thread that prints had no turn before the first

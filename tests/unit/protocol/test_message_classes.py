@@ -25,9 +25,10 @@ from kproto.protocol.connection import (
     PendingRequests,
     ServerConnection,
     expects_response,
+    read_request,
 )
 from kproto.protocol.message_classes import KAFKA_MESSAGES, MessageClasses, response_of
-from kproto.protocol.received import read_request, read_response
+from kproto.protocol.received import read_response
 from kproto.wire.errors import ConfigurationError, EncodeError
 from tests.support.embedded import threaded_broker
 from tests.support.pages import blocks, page_text, run_program

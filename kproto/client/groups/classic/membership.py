@@ -19,6 +19,7 @@ from ....messages.heartbeat_request import HeartbeatRequest
 from ....messages.join_group_request import JoinGroupRequest
 from ....messages.join_group_response import JoinGroupResponse
 from ....messages.sync_group_response import SyncGroupResponse
+from ....protocol.consumer_protocol import PROTOCOL_TYPE
 from ....protocol.error_codes import code_of, error_of_code
 from ....wire.errors import BrokerResponseError, DecodeError, KprotoError
 from ...metadata.cluster import TopicPartition
@@ -38,7 +39,7 @@ from ..effects import (
     Sync,
 )
 from ..group_errors import GroupRequest, Meaning, meaning_of
-from ..protocol_data import PROTOCOL_TYPE, assignment_bytes, read_assignment
+from ..protocol_data import assignment_bytes, read_assignment
 from ..session import Session
 from ..settings import GroupSettings
 from ..state_machine import MembershipStateMachine

@@ -8,12 +8,13 @@ from typing import NamedTuple
 from ....messages.heartbeat_request import HeartbeatRequest
 from ....messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from ....messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from ....protocol.consumer_protocol import PROTOCOL_TYPE
 from ....wire.errors import ConfigurationError
 from ...metadata.cluster import TopicPartition
 from ..assignor import Assignor
 from ..assignors.subscriptions import NO_GENERATION, Subscription
 from ..effects import LONGEST_REASON
-from ..protocol_data import PROTOCOL_TYPE, subscription_bytes
+from ..protocol_data import subscription_bytes
 from ..settings import GroupSettings
 
 __all__ = ["Last", "heartbeat_request", "join_request", "sync_request"]
