@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from kproto.client.core.retry import Remedy, remedy_of_code
-
 from kproto.protocol.error_codes import ERRORS
 from kproto.schema.definitions import union
 from kproto.schema.specs import MessageSpec
