@@ -68,7 +68,7 @@ class Membership(Protocol):
     def identity(self) -> Identity | None:
         """None while the member is in no generation that is stable."""
 
-    def commit_refused(self, error: BrokerResponseError, identity: Any) -> None:
+    def on_commit_refused(self, error: BrokerResponseError, identity: Any) -> None:
         """The broker refused the commit of who that was: an `identity` that it has given."""
 
 
@@ -330,7 +330,7 @@ class Committer:
                 "can be committed: read them in a group of their own"
             )
         else:
-            self._membership.commit_refused(error, identity)
+            self._membership.on_commit_refused(error, identity)
             is_overtaken = error.name in _OVERTAKEN
             why = "a rebalance is under way, and was not over in time" if is_overtaken else _OUT
             if is_overtaken and self._is_closed:

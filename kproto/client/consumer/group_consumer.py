@@ -68,17 +68,17 @@ class Member(Protocol):
     @property
     def identity(self) -> Identity | None: ...
     @property
-    def holds_until(self) -> float: ...
+    def assignment_valid_until(self) -> float: ...
     def start(self) -> None: ...
     async def leave(self, leave: bool, reason: str) -> None: ...
     async def close(self) -> None: ...
     def subscribe(self, subscription: Subscription) -> None: ...
     def unsubscribe(self) -> None: ...
-    def rejoin(self, reason: str) -> None: ...
-    def topics_changed(self) -> None: ...
-    def asked(self) -> None: ...
-    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool: ...
-    def commit_refused(self, error: BrokerResponseError, identity: Any) -> None: ...
+    def request_rejoin(self, reason: str) -> None: ...
+    def on_topics_changed(self) -> None: ...
+    def on_poll(self) -> None: ...
+    def is_assigned(self, place: TopicPartition, topic_id: Uuid) -> bool: ...
+    def on_commit_refused(self, error: BrokerResponseError, identity: Any) -> None: ...
 
 
 #: Makes the member of a group with these settings, and of this owner.
@@ -163,11 +163,11 @@ class GroupConsumer(ProcessingStream):
         if self._subscription is not None:
             self._member = make_member(view, settings, self._ownership)
             self._member.subscribe(self._subscription)
-            assigned.on_new_partitions = self._member.topics_changed
+            assigned.on_new_partitions = self._member.on_topics_changed
             assigned.identity = self._asks_as
             assigned.begins_anew = lambda: self._asks_as() is None
-            assigned.holds = self._member.holds
-            assigned.on_refused = self._member.commit_refused
+            assigned.holds = self._member.is_assigned
+            assigned.on_refused = self._member.on_commit_refused
         self._committer = Committer(
             view,
             settings.group_id,
@@ -316,7 +316,7 @@ class GroupConsumer(ProcessingStream):
 
     def _is_back(self) -> None:
         if self._member is not None and not self._has_lost:
-            self._member.asked()
+            self._member.on_poll()
 
     async def _turn(self) -> None:
         await super()._turn()
@@ -334,7 +334,7 @@ class GroupConsumer(ProcessingStream):
         if self._member is None or self._closed or self._failure is not None:
             return False
         now = self._view.clock.monotonic()
-        return bool(self._assigned.states) and now >= self._member.holds_until
+        return bool(self._assigned.states) and now >= self._member.assignment_valid_until
 
     def _is_over(self) -> bool:
         if self._failure is not None:
@@ -389,7 +389,7 @@ class GroupConsumer(ProcessingStream):
         """
         if not isinstance(reason, str):
             raise ConfigurationError(f"reason is {reason!r:.80}; it must be a str")
-        self._joined("rebalance").rejoin(reason or "the user wants it")
+        self._joined("rebalance").request_rejoin(reason or "the user wants it")
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:

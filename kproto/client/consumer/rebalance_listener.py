@@ -96,7 +96,7 @@ class RebalanceListenerInvoker:
 
     # What the member asks
 
-    def owned(self) -> Collection[TopicPartition]:
+    def owned_partitions(self) -> Collection[TopicPartition]:
         """What is this member's now, what it is about to give up included."""
         return [*self._assigned.states, *self._leaving]
 
@@ -124,7 +124,7 @@ class RebalanceListenerInvoker:
         self._abandon(gone)
         self._forget_left(gone)
 
-    async def lose(self, places: Collection[TopicPartition]) -> None:
+    async def on_partitions_lost(self, places: Collection[TopicPartition]) -> None:
         """These are others' already: nothing of them is handed out or committed any more.
 
         Cancelled, the user is told again before the next word, as what he did was cut short: when
@@ -157,12 +157,12 @@ class RebalanceListenerInvoker:
             finally:
                 self._assigned.release(new)
 
-    def failed(self, error: KprotoError) -> None:
+    def on_member_failed(self, error: KprotoError) -> None:
         """The member cannot go on; what it had not given up is nobody's to read here."""
         self._assigned.remove(list(self._assigned.states))
         self._fail(error)
 
-    def is_slow(self, now: float) -> bool:
+    def poll_interval_exceeded(self, now: float) -> bool:
         """Whether the user has asked for nothing for longer than max_poll_interval_ms."""
         self._look(now)
         return not self._is_over and now - self._progress.since > self._max_poll_s
