@@ -29,7 +29,7 @@ class Consumer(RecordStream):
     """Yields the records of partitions; made by `Client.consumer`.
 
     `async for record in consumer` yields one record after the other, `async for fetched in
-    consumer.batches()` a `FetchedRecords` after the other, which is faster; `values` and
+    consumer.record_lists()` a `FetchedRecords` after the other, which is faster; `values` and
     `raw_batches` give less, and are faster still. Endless, unless `stop_at_end`: then it ends at
     what were the ends of the partitions when it began. An iteration that was broken off goes on
     where it was when another is begun, of whatever kind. An `anext` that is cancelled, as by

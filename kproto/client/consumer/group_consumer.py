@@ -24,7 +24,12 @@ from ..commits.errors import CommitFailedError
 from ..commits.requests import CommittedOffset, Identity, ToCommit
 from ..core.retry import LAST_ATTEMPT_S
 from ..fetch.assigned_partition import AssignedPartition
-from ..fetch.fetch_buffer import BatchIteration, RawBatchIteration, RecordIteration, ValueIteration
+from ..fetch.fetch_buffer import (
+    RawBatchIteration,
+    RecordIteration,
+    RecordListIteration,
+    ValueIteration,
+)
 from ..fetch.fetcher import FetchOptions
 from ..fetch.in_flight_fetches import InFlightFetches
 from ..fetch.in_flight_records import InFlightRecords
@@ -285,9 +290,9 @@ class GroupConsumer(ProcessingStream):
         self._check_begun("iterate over")
         return super().__aiter__()
 
-    def batches(self) -> BatchIteration:
+    def record_lists(self) -> RecordListIteration:
         self._check_begun("iterate over")
-        return super().batches()
+        return super().record_lists()
 
     def values(self) -> ValueIteration:
         self._check_begun("iterate over")

@@ -21,10 +21,10 @@ from ...wire.errors import (
     RequestTimeoutError,
 )
 from ..fetch.fetch_buffer import (
-    BatchIteration,
     FetchBuffer,
     RawBatchIteration,
     RecordIteration,
+    RecordListIteration,
     ValueIteration,
 )
 from ..fetch.fetcher import Fetcher, FetchOptions
@@ -100,12 +100,12 @@ class RecordStream(ABC):
     def __aiter__(self) -> RecordIteration:
         return RecordIteration(self, self._handing_out)
 
-    def batches(self) -> BatchIteration:
+    def record_lists(self) -> RecordListIteration:
         """Iterate over `FetchedRecords`: the `records` of one partition, and where they stood.
 
         They are those of one batch, of a part of a large one, or of some small ones.
         """
-        return BatchIteration(self, self._handing_out)
+        return RecordListIteration(self, self._handing_out)
 
     def values(self) -> ValueIteration:
         """Iterate over `FetchedValues`: the `values` of one partition, without keys and the rest.

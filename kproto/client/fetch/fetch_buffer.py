@@ -19,10 +19,10 @@ from .filtered_batches import PlacedBatch
 from .partition_state import PartitionState
 
 __all__ = [
-    "BatchIteration",
     "FetchBuffer",
     "RawBatchIteration",
     "RecordIteration",
+    "RecordListIteration",
     "Source",
     "ValueIteration",
 ]
@@ -233,7 +233,7 @@ class RecordIteration(_Iteration[Record]):
         return self._handing_out.take_record()
 
 
-class BatchIteration(_Iteration[FetchedRecords]):
+class RecordListIteration(_Iteration[FetchedRecords]):
     """`FetchedRecords` after `FetchedRecords`; empty ones are left out."""
 
     __slots__ = ()

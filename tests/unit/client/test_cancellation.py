@@ -16,9 +16,9 @@ import pytest
 
 import kproto
 from kproto.client.fetch.fetch_buffer import (
-    BatchIteration,
     RawBatchIteration,
     RecordIteration,
+    RecordListIteration,
     ValueIteration,
 )
 from kproto.client.network.connection import BrokerConnection
@@ -36,7 +36,7 @@ PUBLIC = (
     kproto.Producer,
     kproto.Consumer,
     RecordIteration,
-    BatchIteration,
+    RecordListIteration,
     ValueIteration,
     RawBatchIteration,
     BrokerConnection,

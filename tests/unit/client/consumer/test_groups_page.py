@@ -60,7 +60,7 @@ def test_the_defaults_are_those_of_the_settings() -> None:
 def test_every_call_is_named() -> None:
     table = PAGE[PAGE.index("| call |") :].partition("\n\n")[0]
     told = set(re.findall(r"`(?:await )?(\w+)[(`]", table))
-    iterations = {"batches", "values", "raw_batches"}
+    iterations = {"record_lists", "values", "raw_batches"}
     names = {*vars(GroupConsumer), *vars(ProcessingStream)}
     public = {name for name in names if not name.startswith("_")} | {"positions"}
     assert told - {"CommittedOffset", "offset", "leader_epoch", "metadata"} == public - iterations
