@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from ...clock import Timer
 from ...wire.errors import BrokerResponseError, KprotoError
@@ -21,7 +21,6 @@ from ..observing.lines import say
 from .backoff import Backoff
 from .classic.member import ClassicMember
 from .consumer.member import ConsumerMember
-from .driver import AssignmentListener
 from .effects import MemberIdentity
 from .group_protocol import (
     GroupProtocol,
@@ -42,12 +41,21 @@ __all__ = ["GroupMember"]
 _MOST_CHANGES: Final = 2
 
 
+class _Listener(Protocol):
+    """The `AssignmentListener`, by the names that the consumer has."""
+
+    def owned_partitions(self) -> Collection[TopicPartition]: ...
+    async def revoke(self, tps: Collection[TopicPartition], until: float) -> None: ...
+    async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None: ...
+    async def assign(self, tps: Collection[TopicPartition]) -> None: ...
+    def on_member_failed(self, error: KprotoError) -> None: ...
+    def poll_interval_exceeded(self, now: float) -> bool: ...
+
+
 class GroupMember:
     """The member that `settings` ask for, of the kind that its group is of."""
 
-    def __init__(
-        self, view: ClusterView, settings: GroupSettings, owner: AssignmentListener
-    ) -> None:
+    def __init__(self, view: ClusterView, settings: GroupSettings, owner: _Listener) -> None:
         self.settings = settings
         self._view = view
         self._owner = owner
@@ -71,7 +79,7 @@ class GroupMember:
         return self._member.identity
 
     @property
-    def holds_until(self) -> float:
+    def assignment_valid_until(self) -> float:
         """Until when what is read is surely this member's, in seconds of the clock."""
         return self._member.holds_until
 
@@ -110,23 +118,23 @@ class GroupMember:
         self._subscription = None
         self._member.unsubscribe()
 
-    def rejoin(self, reason: str) -> None:
+    def request_rejoin(self, reason: str) -> None:
         """Have the group agree anew; where its broker says who reads what, nothing happens."""
         self._member.rejoin(reason)
 
-    def topics_changed(self) -> None:
+    def on_topics_changed(self) -> None:
         """Metadata has come that may tell of other topics or partitions."""
         self._member.topics_changed()
 
-    def asked(self) -> None:
+    def on_poll(self) -> None:
         """Somebody asks for records: a member that leaves as its user was too slow comes back."""
         self._member.asked()
 
-    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
+    def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
         """Whether a partition is assigned by that id of its topic."""
-        return self._member.holds(place, topic_id)
+        return self._member.holds(tp, topic_id)
 
-    def commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
+    def on_commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
         """An OffsetCommit of `identity` was answered so."""
         self._member.commit_refused(error, identity)
 
@@ -160,7 +168,7 @@ class GroupMember:
     def ended(self, error: KprotoError) -> None:
         """The member is at its end, for good or to be followed by one of the other kind."""
         if not isinstance(error, GroupProtocolMismatchError):
-            self._owner.failed(error)
+            self._owner.on_member_failed(error)
         elif not self._is_ending:
             now = self._view.clock.monotonic()
             self._changes.failed(now, at_once=True)
@@ -185,13 +193,13 @@ class GroupMember:
 class _Behind:
     """The owner, of whom a member of one kind knows that it may not be the last."""
 
-    def __init__(self, member: GroupMember, owner: AssignmentListener) -> None:
+    def __init__(self, member: GroupMember, owner: _Listener) -> None:
         self._member = member
         self._owner = owner
-        self.owned = owner.owned
+        self.owned = owner.owned_partitions
         self.revoke = owner.revoke
-        self.lose = owner.lose
-        self.is_slow = owner.is_slow
+        self.lose = owner.on_partitions_lost
+        self.is_slow = owner.poll_interval_exceeded
 
     async def assign(self, places: Collection[TopicPartition]) -> None:
         self._member.is_in()

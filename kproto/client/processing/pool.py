@@ -19,6 +19,7 @@ from typing import Final
 from ...clock import Clock, Timer
 from ...records import Header, Record
 from ..core.tasks import is_in_task, until_ended
+from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..metadata.cluster import TopicPartition
 from ..observing.lines import say
@@ -39,11 +40,8 @@ logger = logging.getLogger("kproto.client")
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
 
-#: Handlers that wait for nothing let the loop turn so often, in seconds, as reading does; after so
-#: long a turn a heartbeat and its answer take so many turns.
-_GIVE_WAY_S: Final = 0.001
+#: A portion ends when its handlers have taken so long, in seconds.
 _LONG_S: Final = 0.02
-_TURNS: Final = 10
 
 #: After so many records of a portion it is looked whether it takes that long: handlers that are
 #: fast at first may be slow, and hold up the loop.
@@ -73,8 +71,7 @@ class ProcessingPool:
         self._tracker = Tracker(settings.order, settings.max_ahead)
         self._workers: set[Worker] = set()
         self._portions = AdaptiveBatchSize()
-        self._gives_way_at = _LONG_AGO
-        self._has_turned = True
+        self._yielder = LoopYielder()
         self._timer: Timer | None = None
         self._timer_at = _NEVER
         self._commits_by: Timer | None = None
@@ -231,7 +228,7 @@ class ProcessingPool:
             self._ripen()
         if not lane.is_full and self._tracker.is_full(lane):
             lane.is_full = True
-            self._host.hold_back(place)
+            self._host.apply_backpressure(place)
 
     def _look_at_groups(self, topic: str, groups: set[str]) -> None:
         others = groups - {"", self._group_id} - self._other_groups
@@ -244,20 +241,20 @@ class ProcessingPool:
 
     # What is told of the partitions
 
-    def lowest(self, state: object) -> int | None:
+    def first_incomplete(self, state: object) -> int | None:
         """The first offset that is not done; None where all are that were taken."""
         return self._tracker.lowest(state)
 
-    def ahead(self, state: object) -> tuple[int, list[int]] | None:
-        """See `Handling`."""
+    def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
+        """See `RecordProcessor`."""
         return self._tracker.ahead(state)
 
-    def first_waiting(self, state: object) -> int | None:
+    def first_queued(self, state: object) -> int | None:
         """The first offset that was taken and never in hand."""
         return self._tracker.first_waiting(state)
 
     @property
-    def waiting(self) -> dict[TopicPartition, int]:
+    def queued_positions(self) -> dict[TopicPartition, int]:
         """That of each partition of which there are some."""
         return self._tracker.waiting
 
@@ -265,16 +262,16 @@ class ProcessingPool:
         """The first offset that is not done of each partition."""
         return self._tracker.left_undone()
 
-    def is_under_way(self, claims: Collection[object]) -> bool:
+    def is_in_flight(self, epochs: Collection[object]) -> bool:
         """Whether something of these is in hand."""
-        return self._tracker.is_under_way(claims)
+        return self._tracker.is_under_way(epochs)
 
     @property
     def has_lost(self) -> bool:
         """Whether something is in hand that others may have, too."""
         return any(each.lane is not None and each.lane.is_lost for each in self._workers)
 
-    def since(self, now: float) -> float:
+    def oldest_started_at(self, now: float) -> float:
         """Since when the oldest has been in hand, as far as those who look can tell: not later."""
         oldest = now
         for worker in self._workers:
@@ -294,28 +291,28 @@ class ProcessingPool:
         lane = self._tracker.lane_of(state)
         if lane is not None and lane.is_full:
             lane.is_full = False
-            self._host.let_go(lane.place)
+            self._host.release_backpressure(lane.place)
         return self._tracker.part(state)
 
     def forget(self, state: object) -> None:
         """The partition is read from elsewhere: what was taken counts for nothing."""
         self._tracker.lose(state)
 
-    def abandon(self, states: Iterable[object], claims: Collection[object]) -> None:
+    def abandon(self, states: Iterable[object], epochs: Collection[object]) -> None:
         """Others have these now: what is in hand of them is cancelled, or left to end."""
         for state in states:
             self._tracker.lose(state)
         if self.settings.cancel_lost:
             for worker in self._workers:
                 lane = worker.lane
-                if lane is not None and lane.is_lost and lane.claim in claims:
+                if lane is not None and lane.is_lost and lane.claim in epochs:
                     worker.cancel()
 
     def pause(self, state: object) -> None:
         """Begin nothing of a partition until it goes on."""
         self._tracker.pause(state)
 
-    def go_on(self, state: object) -> None:
+    def resume(self, state: object) -> None:
         """Go on with one that was paused."""
         self._tracker.go_on(state)
         self._spawn()
@@ -351,7 +348,7 @@ class ProcessingPool:
         tracker = self._tracker
         host = self._host
         while not worker.is_cancelled:
-            if host.is_out_of_session():
+            if host.is_out_of_session:
                 await host.until_in_session()
             lane = tracker.next_lane()
             if lane is None:
@@ -439,10 +436,10 @@ class ProcessingPool:
         self._tracker.put_back(lane)
         if lane.is_full and not self._tracker.is_full(lane):
             lane.is_full = False
-            self._host.let_go(lane.place)
+            self._host.release_backpressure(lane.place)
         if lane.is_parting:
             self._changed.set()
-            self._host.has_finished(lane.is_lost)
+            self._host.on_drained(is_lost=lane.is_lost)
         self._commit_in_time()
 
     def _commit_in_time(self) -> None:
@@ -460,19 +457,9 @@ class ProcessingPool:
     async def _give_way(self, began: float) -> None:
         """Let others have their turn, as handlers may have held up the loop."""
         now = self._clock.monotonic()
-        self._portions.given(began)
-        took = self._portions.asked(now)
-        if now < self._gives_way_at:
-            return
-        if not self._has_turned:
-            for _ in range(_TURNS if took > _LONG_S else 1):
-                await asyncio.sleep(0)
-        self._gives_way_at = now + _GIVE_WAY_S
-        self._has_turned = False
-        asyncio.get_running_loop().call_soon(self._turned)
-
-    def _turned(self) -> None:
-        self._has_turned = True
+        self._portions.on_records_returned(began)
+        took = self._portions.on_poll(now)
+        await self._yielder.at_intervals(now, took)
 
     # What failed
 

@@ -81,7 +81,7 @@ class Tracker:
         """Whether something is in hand of what was taken before the log became another one, or
         before somebody went elsewhere in it."""
         return any(
-            each.claim is lane.claim and each is not lane and each.in_hand()
+            each.claim == lane.claim and each is not lane and each.in_hand()
             for each in self._parting
         )
 
@@ -103,7 +103,7 @@ class Tracker:
         self._forget_if_over(lane)
         if lane.is_parting:
             for behind in self._lanes.values():
-                if behind.claim is lane.claim and behind is not lane:
+                if behind.claim == lane.claim and behind is not lane:
                     self._queue(behind)
 
     def _forget_if_over(self, lane: Shard) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.client.fetch.fetch_buffer import (
+from kproto.client.consumer.record_stream import (
     RawBatchIteration,
     RecordIteration,
     RecordListIteration,

@@ -326,8 +326,8 @@ async def test_positions_are_behind_what_was_handed_out() -> None:
         log.append(batch(0, [b"a", b"b"]))
         log.append(batch(4, [b"c", b"d"]), partition=1)
         async with client.consumer("t") as consumer:
-            while not consumer._ready:
-                await consumer._turn()
+            while not consumer._buffer.ready:
+                await consumer._fetch_once()
             assert consumer.positions == {("t", 0): 0, ("t", 1): 4}
             taking = consumer.record_lists()
             first = await anext(taking)

@@ -126,7 +126,7 @@ async def closing(scene: Scene) -> Awaitable[object]:
 @row("GroupConsumer.close")
 async def closing_while_somebody_waits(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.it.owner.lose([P0, P1])
+    await scene.it.owner.on_partitions_lost([P0, P1])
     asked = asyncio.ensure_future(anext(aiter(scene.consumer)))
     asked.add_done_callback(lambda done: done.cancelled() or done.exception())
     await asyncio.wait([asked], timeout=0.01)
@@ -251,10 +251,10 @@ def given_up(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
         try:
             await work
         except asyncio.CancelledError:
-            await owner.lose(owner.owned())
+            await owner.on_partitions_lost(owner.owned_partitions())
             raise
         finally:
-            while scene.consumer._committer._under_way:  # noqa: ASYNC110 - it goes on by itself
+            while scene.consumer._committer._in_flight:  # noqa: ASYNC110 - it goes on by itself
                 await asyncio.sleep(0.001)
             scene.found = [
                 found
@@ -305,7 +305,7 @@ async def giving_up_what_is_handled(scene: Scene) -> Awaitable[object]:
 async def losing(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.take(3)
-    return given_up(scene, scene.it.owner.lose([P0, P1]))
+    return given_up(scene, scene.it.owner.on_partitions_lost([P0, P1]))
 
 
 @row("Ownership.end")
