@@ -27,7 +27,8 @@ M = TypeVar("M", ConsumerMember, GroupMember, ClassicMember)
 class Reading:
     """An `Owner`. With `held` a revoke waits until it is set, as for a record in hand.
 
-    With `telling` so does the word of a loss: one that is cancelled is told by the next `on_partitions_lost`.
+    With `telling` so does the call for a loss: a cancelled one is repeated by the next
+    `on_partitions_lost`.
     """
 
     def __init__(self) -> None:

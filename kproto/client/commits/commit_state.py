@@ -14,6 +14,7 @@ from ...wire.errors import BrokerResponseError
 from ..core.retry import Remedy, remedy_of_code
 from ..metadata.cluster import TopicPartition
 from .incomplete_offsets import is_told
+from .membership import MEMBER_ERRORS
 from .requests import ToCommit
 
 __all__ = ["RENEW_S", "CommitResult", "CommitState", "Meaning", "judged", "meaning_of"]
@@ -40,11 +41,7 @@ class Meaning(Enum):
 _MEANINGS: Final = {
     code_of(name): meaning
     for name, meaning in {
-        "UNKNOWN_MEMBER_ID": Meaning.REFUSED,
-        "ILLEGAL_GENERATION": Meaning.REFUSED,
-        "FENCED_INSTANCE_ID": Meaning.REFUSED,  # KIP-345
-        "REBALANCE_IN_PROGRESS": Meaning.REFUSED,
-        "STALE_MEMBER_EPOCH": Meaning.REFUSED,  # KIP-848
+        **dict.fromkeys(MEMBER_ERRORS, Meaning.REFUSED),
         "UNKNOWN_TOPIC_OR_PARTITION": Meaning.SOON,
         "UNKNOWN_TOPIC_ID": Meaning.SOON,  # KIP-516
     }.items()
@@ -78,11 +75,11 @@ def judged(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> Comm
         Meaning.REFUSED: found.refused,
         Meaning.FAILED: found.failed,
     }
-    for place, error in answers.items():
+    for tp, error in answers.items():
         if error is None:
-            found.committed.append(place)
+            found.committed.append(tp)
         else:
-            by_meaning[meaning_of(error.code)][place] = error
+            by_meaning[meaning_of(error.code)][tp] = error
     return found
 
 
@@ -110,53 +107,49 @@ class CommitState:
         self,
         done: Mapping[TopicPartition, ToCommit],
         now: float,
-        standing: Container[TopicPartition] = (),
+        unchanged: Container[TopicPartition] = (),
     ) -> dict[TopicPartition, ToCommit]:
-        """What of `done` is to be committed: what was not yet, or not for long, then as it was.
+        """Returns those of `done` that were not committed yet, or were long ago, then unchanged.
 
-        In those that are `standing` nothing more was done, whatever was committed.
+        In `unchanged` partitions nothing more was processed, whatever was committed.
         """
         found = {}
-        for place, its in done.items():
-            last, at = self._last.get(place, (None, now))
+        for tp, its in done.items():
+            last, at = self._last.get(tp, (None, now))
             if last is None:
-                if place not in standing:
-                    found[place] = its
-            elif place in standing or _is_same(last, its):
+                if tp not in unchanged:
+                    found[tp] = its
+            elif tp in unchanged or _is_same(last, its):
                 if now - at >= RENEW_S:
-                    found[place] = last._replace(topic_id=its.topic_id)
+                    found[tp] = last._replace(topic_id=its.topic_id)
             else:
-                found[place] = its
+                found[tp] = its
         return found
 
-    def began(self, place: TopicPartition, its: ToCommit) -> None:
+    def began(self, tp: TopicPartition, its: ToCommit) -> None:
         """A partition without a commit began there, and that is to be committed."""
-        self._began[place] = its
+        self._began[tp] = its
 
     def begun(self, places: Container[TopicPartition]) -> dict[TopicPartition, ToCommit]:
         """Where those of `places` began of which that is still to be committed."""
-        return {
-            place: its
-            for place, its in self._began.items()
-            if place in places and place not in self._last
-        }
+        return {tp: its for tp, its in self._began.items() if tp in places and tp not in self._last}
 
     def known(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
         """The group had committed these; what was committed here meanwhile is newer."""
-        for place, its in offsets.items():
-            self._last.setdefault(place, (its, now))
+        for tp, its in offsets.items():
+            self._last.setdefault(tp, (its, now))
 
     def committed(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
         """The broker has these, as it said at `now`."""
-        for place, its in offsets.items():
-            self._last[place] = (its, now)
-            self._began.pop(place, None)
+        for tp, its in offsets.items():
+            self._last[tp] = (its, now)
+            self._began.pop(tp, None)
 
     def forget(self, places: Iterable[TopicPartition]) -> None:
         """Others may commit these from now on."""
-        for place in places:
-            self._last.pop(place, None)
-            self._began.pop(place, None)
+        for tp in places:
+            self._last.pop(tp, None)
+            self._began.pop(tp, None)
 
 
 def _is_same(last: ToCommit, its: ToCommit) -> bool:

@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Identity(Protocol):
-    """Who a member of a group is, in one of its generations, or in an epoch of its own."""
+    """A member of a group in a generation, or, if it `has_epoch`, at a member epoch (KIP-848)."""
 
     @property
     def member_id(self) -> str: ...
@@ -51,6 +51,8 @@ class Identity(Protocol):
     def generation(self) -> int: ...
     @property
     def instance_id(self) -> str | None: ...
+    @property
+    def has_epoch(self) -> bool: ...
 
 
 class ToCommit(NamedTuple):

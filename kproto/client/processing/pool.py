@@ -19,6 +19,7 @@ from typing import Final
 from ...clock import Clock, Timer
 from ...records import Header, Record
 from ..core.tasks import is_in_task, until_ended
+from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..metadata.cluster import TopicPartition
 from ..observing.lines import say
@@ -39,11 +40,8 @@ logger = logging.getLogger("kproto.client")
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
 
-#: Handlers that never wait yield to the loop once in so many seconds, as reading does. After a long
-#: turn a heartbeat and its response take several turns of the loop.
-_YIELD_AFTER_S: Final = 0.001
+#: A batch of records ends when its handlers have taken so long, in seconds.
 _LONG_TURN_S: Final = 0.02
-_EXTRA_TURNS: Final = 10
 
 
 #: After so many records of a batch the pool checks its duration: handlers that were fast may become
@@ -74,8 +72,7 @@ class ProcessingPool:
         self._tracker = Tracker(settings.order, settings.max_ahead)
         self._workers: set[Worker] = set()
         self._batch_size = AdaptiveBatchSize()
-        self._yields_at = _LONG_AGO
-        self._has_yielded = True
+        self._yielder = LoopYielder()
         self._timer: Timer | None = None
         self._timer_at = _NEVER
         self._commit_timer: Timer | None = None
@@ -232,7 +229,7 @@ class ProcessingPool:
             self._on_timer()
         if not shard.is_held_back and self._tracker.is_held_back(shard):
             shard.is_held_back = True
-            self._host.hold_back(place)
+            self._host.apply_backpressure(place)
 
     def _warn_of_other_groups(self, topic: str, groups: set[str]) -> None:
         others = groups - {"", self._group_id} - self._other_groups
@@ -266,9 +263,9 @@ class ProcessingPool:
         """Returns the first offset of each partition that is not processed."""
         return self._tracker.first_incomplete_offsets()
 
-    def is_in_flight(self, claims: Collection[object]) -> bool:
+    def is_in_flight(self, epochs: Collection[object]) -> bool:
         """True if a record of these assignments is in flight."""
-        return self._tracker.is_in_flight(claims)
+        return self._tracker.is_in_flight(epochs)
 
     @property
     def has_lost(self) -> bool:
@@ -297,21 +294,21 @@ class ProcessingPool:
         shard = self._tracker.shard_of(state)
         if shard is not None and shard.is_held_back:
             shard.is_held_back = False
-            self._host.let_go(shard.place)
+            self._host.release_backpressure(shard.place)
         return self._tracker.drain(state)
 
     def forget(self, state: object) -> None:
         """Drops the records of a partition that is read from another position."""
         self._tracker.discard(state)
 
-    def abandon(self, states: Iterable[object], claims: Collection[object]) -> None:
+    def abandon(self, states: Iterable[object], epochs: Collection[object]) -> None:
         """Drops lost partitions: their handlers are cancelled, or left to end."""
         for state in states:
             self._tracker.discard(state)
         if self.settings.cancel_lost:
             for worker in self._workers:
                 shard = worker.shard
-                if shard is not None and shard.is_lost and shard.claim in claims:
+                if shard is not None and shard.is_lost and shard.claim in epochs:
                     worker.cancel()
 
     def pause(self, state: object) -> None:
@@ -354,7 +351,7 @@ class ProcessingPool:
         tracker = self._tracker
         host = self._host
         while not worker.is_cancelled:
-            if host.is_out_of_session():
+            if host.is_out_of_session:
                 await host.until_in_session()
             shard = tracker.next_shard()
             if shard is None:
@@ -442,10 +439,10 @@ class ProcessingPool:
         self._tracker.put_back(shard)
         if shard.is_held_back and not self._tracker.is_held_back(shard):
             shard.is_held_back = False
-            self._host.let_go(shard.place)
+            self._host.release_backpressure(shard.place)
         if shard.is_draining:
             self._changed.set()
-            self._host.has_finished(shard.is_lost)
+            self._host.on_drained(is_lost=shard.is_lost)
         self._schedule_commit()
 
     def _schedule_commit(self) -> None:
@@ -463,19 +460,9 @@ class ProcessingPool:
     async def _yield_to_loop(self, began: float) -> None:
         """Yields to the event loop, which handlers may have blocked."""
         now = self._clock.monotonic()
-        self._batch_size.given(began)
-        took = self._batch_size.asked(now)
-        if now < self._yields_at:
-            return
-        if not self._has_yielded:
-            for _ in range(_EXTRA_TURNS if took > _LONG_TURN_S else 1):
-                await asyncio.sleep(0)
-        self._yields_at = now + _YIELD_AFTER_S
-        self._has_yielded = False
-        asyncio.get_running_loop().call_soon(self._on_yielded)
-
-    def _on_yielded(self) -> None:
-        self._has_yielded = True
+        self._batch_size.on_records_returned(began)
+        took = self._batch_size.on_poll(now)
+        await self._yielder.at_intervals(now, took)
 
     # Failures
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ...records import Record
 from ..metadata.cluster import TopicPartition
@@ -37,18 +36,34 @@ class RecordReceiver(Protocol):
     ) -> None: ...
 
 
-class ConsumerPort(NamedTuple):
-    """The calls of a pool to its consumer."""
+class ConsumerPort(Protocol):
+    """What a processing pool needs of its consumer."""
 
-    #: Passes the next records to the receiver, once there are some; returns False at the end.
-    take_next: Callable[[RecordReceiver], Awaitable[bool]]
-    #: True if other members may own the assigned partitions; and waits until that is known.
-    is_out_of_session: Callable[[], bool]
-    until_in_session: Callable[[], Awaitable[None]]
-    #: Applies backpressure to a partition; and releases it.
-    hold_back: Callable[[TopicPartition], None]
-    let_go: Callable[[TopicPartition], None]
-    #: A record of a partition that is being revoked has ended; True if it is lost already.
-    has_finished: Callable[[bool], None]
-    #: Requests a commit.
-    commit_soon: Callable[[], None]
+    async def take_next(self, receiver: RecordReceiver) -> bool:
+        """Has the receiver take what is polled next; returns False at the end."""
+        ...
+
+    @property
+    def is_out_of_session(self) -> bool:
+        """True if other members may have the partitions."""
+        ...
+
+    async def until_in_session(self) -> None:
+        """Waits until it is known whether they have."""
+        ...
+
+    def apply_backpressure(self, tp: TopicPartition) -> None:
+        """Polls no more of a partition for now."""
+        ...
+
+    def release_backpressure(self, tp: TopicPartition) -> None:
+        """Polls a partition again."""
+        ...
+
+    def on_drained(self, *, is_lost: bool) -> None:
+        """Records of a partition that is being revoked, or is lost, are no longer in flight."""
+        ...
+
+    def commit_soon(self) -> None:
+        """Commits what is processed."""
+        ...

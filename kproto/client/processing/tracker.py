@@ -83,7 +83,7 @@ class Tracker:
         A truncated log or a seek makes another shard.
         """
         return any(
-            each.claim is shard.claim and each is not shard and each.has_in_flight()
+            each.claim == shard.claim and each is not shard and each.has_in_flight()
             for each in self._draining
         )
 
@@ -107,7 +107,7 @@ class Tracker:
         self._remove_if_done(shard)
         if shard.is_draining:
             for behind in self._shards.values():
-                if behind.claim is shard.claim and behind is not shard:
+                if behind.claim == shard.claim and behind is not shard:
                     self._enqueue_shard(behind)
 
     def _remove_if_done(self, shard: Shard) -> None:

@@ -38,6 +38,7 @@ class Who(NamedTuple):
     member_id: str
     generation: int
     instance_id: str | None = None
+    has_epoch: bool = False
 
 
 class Played:
@@ -82,8 +83,8 @@ class Played:
     def on_poll(self) -> None:
         self.asks += 1
 
-    def is_assigned(self, place: TopicPartition, topic_id: Uuid) -> bool:
-        return (place, topic_id) in self.held
+    def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
+        return (tp, topic_id) in self.held
 
     def on_commit_refused(self, error: BrokerResponseError, identity: Identity) -> None:
         self.refused.append((error.name, identity))

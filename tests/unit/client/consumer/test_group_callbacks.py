@@ -362,7 +362,7 @@ async def test_a_callback_that_is_not_to_be_stopped_has_nothing_committed_behind
     async with group(TEN) as it, it.consumer(on_revoked=on_revoked) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
-        consumer._in_hand.asked(0.0)
+        consumer._subscriptions.poll.on_poll(0.0)
         going = asyncio.create_task(it.owner.revoke([P0], FAR))
         await asyncio.sleep(0.01)
         going.cancel()

@@ -254,7 +254,7 @@ def given_up(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
             await owner.on_partitions_lost(owner.owned_partitions())
             raise
         finally:
-            while scene.consumer._committer._under_way:  # noqa: ASYNC110 - it goes on by itself
+            while scene.consumer._committer._in_flight:  # noqa: ASYNC110 - it goes on by itself
                 await asyncio.sleep(0.001)
             scene.found = [
                 found
@@ -308,12 +308,12 @@ async def losing(scene: Scene) -> Awaitable[object]:
     return given_up(scene, scene.it.owner.on_partitions_lost([P0, P1]))
 
 
-@row("Ownership.end")
+@row("RebalanceListenerInvoker.close")
 async def ending(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.take(3)
     scene.closes = True
-    return scene.it.owner.end(FAR)
+    return scene.it.owner.close(FAR)
 
 
 async def callback(places: object) -> None:

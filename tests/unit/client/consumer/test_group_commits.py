@@ -86,7 +86,7 @@ async def test_what_was_handed_out_can_be_said_to_be_done() -> None:
         await consumer.commit(values)
         assert it.coordinator.committed == [{P0: 1}, {P0: 2}, {P0: 10}]
         consumer.seek(P0, 4)
-        await consumer.commit(await anext(consumer.batches()))
+        await consumer.commit(await anext(consumer.record_lists()))
         await consumer.commit()
         assert it.coordinator.committed[3:] == [{P0: 10}]
 

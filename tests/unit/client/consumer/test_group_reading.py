@@ -99,7 +99,7 @@ async def test_a_partition_goes_when_the_record_in_hand_is_done() -> None:
         assert it.coordinator.committed == [{P0: 3}]
 
 
-@pytest.mark.parametrize("kind", ["batches", "values", "raw_batches"])
+@pytest.mark.parametrize("kind", ["record_lists", "values", "raw_batches"])
 async def test_all_of_a_list_is_in_hand(kind: str) -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
@@ -110,7 +110,7 @@ async def test_all_of_a_list_is_in_hand(kind: str) -> None:
         assert not going.done()
         await quiet(lists)
         await going
-        behind = {"batches": 10, "values": 10, "raw_batches": 1}[kind]
+        behind = {"record_lists": 10, "values": 10, "raw_batches": 1}[kind]
         assert it.coordinator.committed == [{P0: behind}]
         assert (fetched.topic, fetched.partition) == P0
 
@@ -119,7 +119,7 @@ async def test_a_list_that_is_not_done_is_not_committed() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 2)
-        await anext(consumer.batches())
+        await anext(consumer.record_lists())
         await consumer.commit()
         assert it.coordinator.committed == [{P0: 2}]
 
@@ -227,7 +227,7 @@ async def test_what_came_before_the_machine_was_asleep_waits_for_the_member_too(
 async def test_a_list_of_which_a_part_is_said_to_be_done_is_in_hand() -> None:
     async with group(TEN) as it, it.consumer(auto_commit=False) as consumer:
         await it.owner.assign([P0])
-        fetched = await anext(consumer.batches())
+        fetched = await anext(consumer.record_lists())
         await consumer.commit(fetched.records[2])
         going = asyncio.create_task(it.owner.revoke([P0], FAR))
         await asyncio.wait([going], timeout=0.05)
@@ -365,19 +365,6 @@ async def test_what_comes_back_begins_at_the_commit_also_with_its_record_in_hand
 # The block
 
 
-async def test_iterations_want_a_block() -> None:
-    async with group(TEN) as it:
-        consumer = it.consumer()
-        for iterate in (aiter, GroupConsumer.batches, GroupConsumer.values):
-            with pytest.raises(ConfigurationError, match=r"async with client\.consumer\("):
-                iterate(consumer)
-        with pytest.raises(ConfigurationError, match="async with"):
-            consumer.raw_batches()
-        with pytest.raises(ConfigurationError, match="async with"):
-            await consumer.commit()
-        await consumer.close()
-
-
 async def test_the_record_in_hand_is_done_when_the_block_ends() -> None:
     async with group(TEN) as it:
         async with it.consumer() as consumer:
@@ -470,7 +457,7 @@ async def test_what_made_the_member_fail_is_raised_at_each_ask() -> None:
         it.owner.on_member_failed(ConfigurationError("no assignor that all members share"))
         with pytest.raises(ConfigurationError, match="share"):
             await asked
-        for iterate in (aiter, GroupConsumer.batches):
+        for iterate in (aiter, GroupConsumer.record_lists):
             with pytest.raises(ConfigurationError, match="share"):
                 await anext(iterate(consumer))
 
@@ -488,7 +475,7 @@ async def test_closing_that_is_cancelled_at_its_end_leaves_nothing() -> None:
         closing.cancel()
         await asyncio.wait([closing, asked])
         assert closing.cancelled()
-        assert consumer._under_way.fetches == {}
+        assert consumer._in_flight.fetches == {}
 
 
 async def test_auto_commits_do_not_end_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ import re
 from typing import get_overloads
 
 from kproto import Client, GroupConsumer
-from kproto.client.consumer.processing_stream import ProcessingStream
 from kproto.client.groups.settings import GroupSettings
 from tests.support.pages import page_text
 from tools.docs.settings import settings_table
@@ -59,7 +58,7 @@ def test_the_defaults_are_those_of_the_settings() -> None:
 def test_every_call_is_named() -> None:
     table = PAGE[PAGE.index("| call |") :].partition("\n\n")[0]
     told = set(re.findall(r"`(?:await )?(\w+)[(`]", table))
-    iterations = {"batches", "values", "raw_batches"}
-    names = {*vars(GroupConsumer), *vars(ProcessingStream)}
+    iterations = {"record_lists", "values", "raw_batches"}
+    names = {*vars(GroupConsumer)}
     public = {name for name in names if not name.startswith("_")} | {"positions"}
     assert told - {"CommittedOffset", "offset", "leader_epoch", "metadata"} == public - iterations
