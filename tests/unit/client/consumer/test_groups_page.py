@@ -26,7 +26,7 @@ def of_a_group() -> dict[str, object]:
     return {
         name: parameter.default
         for name, parameter in inspect.signature(overload).parameters.items()
-        if name not in OF_ANY_CONSUMER
+        if name not in OF_ANY_CONSUMER and parameter.kind is not parameter.VAR_KEYWORD
     }
 
 
