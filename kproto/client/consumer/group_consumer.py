@@ -455,7 +455,7 @@ class GroupConsumer(RecordStream):
         """Subscribes to these as well; all of their records are read, whatever `start` is."""
         if topics != self._too and self._member is not None and self._subscription is not None:
             self._member.subscribe(with_topics(self._subscription, topics))
-        self._too = self._subscriptions.from_start = topics
+        self._too = self._subscriptions.starts.from_start = topics
 
     def unsubscribe(self) -> None:
         """Revokes all partitions until `subscribe` is called; a dynamic member leaves the group."""

@@ -87,6 +87,6 @@ def commits_of(
     for tp, state in states.items():
         state.user_committed = max(state.user_committed, offsets[tp])
     return {
-        tp: subscriptions.commit_of(state, offsets[tp], state.incomplete, metadata)
+        tp: subscriptions.processed.commit_of(state, offsets[tp], state.incomplete, metadata)
         for tp, state in states.items()
     }
