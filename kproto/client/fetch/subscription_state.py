@@ -500,7 +500,8 @@ class SubscriptionState:
         """Returns the offsets of a commit whose turn it is."""
         if request.kind is CommitKind.EXPLICIT:
             return dict(request.offsets)
-        return self.processed.due(request, self._committable(request.tps), now)
+        states = self._committable() if request.states is None else request.states
+        return self.processed.due(request, states, now)
 
     def on_committed(
         self, request: CommitRequest, offsets: Mapping[TopicPartition, ToCommit], now: float

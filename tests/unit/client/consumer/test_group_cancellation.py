@@ -230,7 +230,7 @@ async def handling_what_is_cancelled_at_the_end(scene: Scene) -> Awaitable[objec
     return scene.consumer.run(handle, drain_timeout_ms=0)
 
 
-@row("Ownership.assign")
+@row("RebalanceListenerInvoker.assign")
 async def being_assigned(scene: Scene) -> Awaitable[object]:
     await scene.consumer.__aenter__()
 
@@ -266,7 +266,7 @@ def given_up(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
     return give_up()
 
 
-@row("Ownership.revoke")
+@row("RebalanceListenerInvoker.revoke")
 async def giving_up(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.take(3)
@@ -285,7 +285,7 @@ async def ended(task: asyncio.Future[Any]) -> None:
         raise cancelled
 
 
-@row("Ownership.revoke")
+@row("RebalanceListenerInvoker.revoke")
 async def giving_up_what_is_handled(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     running = asyncio.ensure_future(scene.consumer.run(scene.handler(9), order="key"))
@@ -301,19 +301,19 @@ async def giving_up_what_is_handled(scene: Scene) -> Awaitable[object]:
     return give_up()
 
 
-@row("Ownership.lose")
+@row("RebalanceListenerInvoker.on_partitions_lost")
 async def losing(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.take(3)
     return given_up(scene, scene.it.owner.on_partitions_lost([P0, P1]))
 
 
-@row("Ownership.end")
+@row("RebalanceListenerInvoker.close")
 async def ending(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.take(3)
     scene.closes = True
-    return scene.it.owner.end(FAR)
+    return scene.it.owner.close(FAR)
 
 
 async def callback(places: object) -> None:
