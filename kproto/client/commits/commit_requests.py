@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +22,7 @@ class CommitKind(Enum):
 
 
 class CommitRequest(NamedTuple):
-    """A commit; without `tps` of all partitions that can be committed then.
+    """A commit; without `states`, those of revoked partitions, of all that can be committed then.
 
     `metadata` takes the place of that of PROCESSED offsets. `assignment_epochs` are those under
     which EXPLICIT offsets were returned, and `baselines` what was processed then: once they are
@@ -30,7 +30,7 @@ class CommitRequest(NamedTuple):
     """
 
     kind: CommitKind
-    tps: Collection[TopicPartition] | None = None
+    states: Mapping[TopicPartition, Any] | None = None
     metadata: str = ""
     offsets: Mapping[TopicPartition, ToCommit] = {}
     assignment_epochs: Mapping[TopicPartition, int | None] | None = None

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, overload
 
 from ...records import Record
 from ...wire.checks import check_whole_number
-from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
+from ...wire.errors import ConfigurationError, KprotoError
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
 from ..commits.committed_offsets import CommittedOffsets
@@ -29,19 +29,18 @@ from ..fetch.fetch_buffer import FetchBuffer
 from ..fetch.fetch_options import FetchOptions, ResetPolicy
 from ..fetch.in_flight_fetches import InFlightFetches
 from ..fetch.in_flight_records import AdaptiveBatchSize
-from ..fetch.list_offsets import OffsetWanted, is_no_such, list_offsets, those_there
-from ..fetch.partition_state import NO_POSITION, TopicPartitionState
 from ..fetch.start_options import LAST_OFFSET, GroupStart, checked_group_start
 from ..fetch.start_positions import find_partitions
 from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
 from ..groups.ignored_settings import BY_HAND, unused
 from ..groups.settings import GroupSettings
 from ..groups.subscription import Subscription, TopicPattern
-from ..metadata.cluster import TopicPartition, named
+from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from ..processing.handlers import handle_of
 from ..processing.settings import Order, Retries, RetryTopic, RunSettings, RunSummary
 from .auto_commit import AutoCommit
+from .group_positions import GroupPositions
 from .group_shell import GroupShell
 from .group_topics import wanted_by_a_group, with_topics
 from .poll_status import PollStatus
@@ -50,7 +49,7 @@ from .record_processing import MakeOutlet, RecordProcessing, check_topics
 from .record_stream import (
     RecordStream,
 )
-from .user_offsets import Returned, checked_tp, commits_of
+from .user_offsets import Returned, checked_tp, explicit_commit
 
 __all__ = ["GroupConsumer", "MakeMember"]
 
@@ -105,7 +104,6 @@ class GroupConsumer(RecordStream):
         self._too: frozenset[str] = frozenset()  # retry topics of `run`, which are read, too
         self._settings = settings
         self._group_id = settings.group_id
-        self._read_committed = read_committed
         self._has_begun = False
         self._is_in_block = False
         self._has_left = False
@@ -156,6 +154,9 @@ class GroupConsumer(RecordStream):
             self._shell,
             auto_commit=settings.auto_commit,
             interval_ms=settings.auto_commit_interval_ms,
+        )
+        self._positions = GroupPositions(
+            view, subscriptions, self._shell.positions, read_committed=read_committed
         )
         self._processing = RecordProcessing(
             view,
@@ -397,8 +398,7 @@ class GroupConsumer(RecordStream):
         It stops when a handler raises `Stop`, by a signal of `stop_on` (SIGTERM, if nothing else
         handles it), cancelled, or when the consumer is closed: records in flight are finished
         within `drain_timeout_ms`, and what is processed is committed. With `cancel_lost` handlers
-        of lost partitions are cancelled. Without a block it joins the group, and leaves it at the
-        end. Docs/handling.md has all of it.
+        of lost partitions are cancelled. Docs/handling.md has all of it.
 
         Raises ConfigurationError for what cannot work, such as a topic to send to that does not
         exist; the error of a handler that no retry helps; and what a poll raises.
@@ -418,16 +418,11 @@ class GroupConsumer(RecordStream):
         )
         handle = handle_of(handler, decode)
         self._check_run(settings)
-        if self._has_begun:
-            return await self._processing.run(handle, settings)
-        await self._begin_without_block()
-        try:
-            return await self._processing.run(handle, settings)
-        finally:
-            await self.close()
+        return await self._processing.run(handle, settings)
 
     def _check_run(self, settings: RunSettings) -> None:
         """Raises ConfigurationError if `run` cannot begin now."""
+        self._check_begun("run handlers on")
         self._check_may_poll("run handlers on")
         if self._processing.pool is not None or self._status.is_polling:
             raise ConfigurationError(
@@ -455,7 +450,7 @@ class GroupConsumer(RecordStream):
         """Subscribes to these as well; all of their records are read, whatever `start` is."""
         if topics != self._too and self._member is not None and self._subscription is not None:
             self._member.subscribe(with_topics(self._subscription, topics))
-        self._too = self._subscriptions.from_start = topics
+        self._too = self._subscriptions.starts.from_start = topics
 
     def unsubscribe(self) -> None:
         """Revokes all partitions until `subscribe` is called; a dynamic member leaves the group."""
@@ -484,12 +479,8 @@ class GroupConsumer(RecordStream):
         Raises ConfigurationError for a partition that is not assigned, NoCommittedOffsetError with
         `start` "none", BrokerResponseError.
         """
-        (partition,) = self._checked([partition])
-        state = self._state_of(partition)
-        await self._shell.positions.ensure_positions({partition: state})
-        if self._state_of(partition) is not state:
-            return await self.position(partition)
-        return self._subscriptions.poll.position_of(state)
+        self._view.home.check()
+        return await self._positions.position(checked_tp(partition))
 
     def seek(self, partition: TopicPartition, where: int | Literal["earliest", "latest"]) -> None:
         """Continues a partition at an offset, or at the start or the end of its log.
@@ -505,7 +496,7 @@ class GroupConsumer(RecordStream):
         if not isinstance(where, str):
             check_whole_number("where to seek", where, 0, LAST_OFFSET)
         partition = checked_tp(partition)
-        self._state_of(partition)
+        self._positions.state_of(partition)
         state, effects = self._subscriptions.seek(partition)
         if isinstance(where, int):
             state.set_position(where)
@@ -519,11 +510,13 @@ class GroupConsumer(RecordStream):
         A partition that is revoked is not paused any more when it is assigned again: `on_assigned`
         can pause it again.
         """
-        self._subscriptions.pause(self._checked(partitions))
+        self._view.home.check()
+        self._subscriptions.pause(self._positions.checked(partitions))
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Fetches and returns records of paused partitions again."""
-        self._shell.carry_out(self._subscriptions.resume(self._checked(partitions)))
+        self._view.home.check()
+        self._shell.carry_out(self._subscriptions.resume(self._positions.checked(partitions)))
 
     @property
     def paused(self) -> frozenset[TopicPartition]:
@@ -538,26 +531,7 @@ class GroupConsumer(RecordStream):
         `position` raises.
         """
         self._view.home.check()
-        tps = list(self._subscriptions.partitions)
-        try:
-            return await self._lag_of(tps)
-        except BrokerResponseError as error:
-            there = await those_there(self._view, tps) if is_no_such(error) else tps
-            if len(there) == len(tps):
-                raise
-        return await self._lag_of([tp for tp in there if tp in self._subscriptions.partitions])
-
-    async def _lag_of(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        if not tps:
-            return {}
-        states = {tp: self._state_of(tp) for tp in tps}
-        await self._shell.positions.ensure_positions(states)
-        ends = await self._list_offsets(dict.fromkeys(tps, "latest"))
-        found = {}
-        for tp, state in self._subscriptions.partitions.items():
-            if tp in ends and state.has_position:
-                found[tp] = max(0, ends[tp] - self._subscriptions.poll.position_of(state))
-        return found
+        return await self._positions.lag()
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
@@ -566,16 +540,7 @@ class GroupConsumer(RecordStream):
 
         Raises BrokerResponseError.
         """
-        for tp, time_ms in times.items():
-            check_whole_number(f"the time of {tp!r}", time_ms, 0, LAST_OFFSET)
-        times = {checked_tp(tp): time_ms for tp, time_ms in times.items()}
-        found = await self._list_offsets(times) if times else {}
-        return {tp: None if offset == NO_POSITION else offset for tp, offset in found.items()}
-
-    async def _list_offsets(
-        self, wanted: Mapping[TopicPartition, OffsetWanted]
-    ) -> dict[TopicPartition, int]:
-        return await list_offsets(self._view, wanted, read_committed=self._read_committed)
+        return await self._positions.offsets_for_times(times)
 
     # Commits
 
@@ -605,23 +570,11 @@ class GroupConsumer(RecordStream):
             )
         if not isinstance(metadata, str):
             raise ConfigurationError(f"metadata is {metadata!r:.80}; it must be a str")
-        limit_ms = self._view.settings.delivery_timeout_ms
-        if offsets is None:
-            request = CommitRequest(CommitKind.PROCESSED, metadata=metadata)
-        else:
-            subscriptions = self._subscriptions
-            given = commits_of(offsets, metadata, subscriptions)
+        request = CommitRequest(CommitKind.PROCESSED, metadata=metadata)
+        if offsets is not None:
+            request = explicit_commit(offsets, metadata, self._subscriptions)
             self._listener.on_poll()  # a revocation waits for what is in flight
-            # Other members may have committed more when it is the turn of this commit.
-            epochs = {tp: subscriptions.assignment_epoch_of(tp) for tp in given}
-            baselines = subscriptions.baselines(given)
-            request = CommitRequest(
-                CommitKind.EXPLICIT,
-                offsets=given,
-                assignment_epochs=epochs,
-                baselines=baselines,
-            )
-        await self._committer.commit(request, limit_ms)
+        await self._committer.commit(request, self._view.settings.delivery_timeout_ms)
 
     async def committed(
         self, *partitions: TopicPartition
@@ -636,23 +589,6 @@ class GroupConsumer(RecordStream):
         return (await self._committed.fetch(tps)).offsets
 
     # Checks
-
-    def _state_of(self, tp: TopicPartition) -> TopicPartitionState:
-        state = self._subscriptions.partitions.get(tp)
-        if state is None:
-            mine = named(self._subscriptions.partitions) or "nothing"
-            raise ConfigurationError(
-                f"{tp!r} is not assigned to this consumer now, which reads {mine}"
-            )
-        return state
-
-    def _checked(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Returns these. Raises ConfigurationError if one is not assigned."""
-        self._view.home.check()
-        tps = [checked_tp(tp) for tp in partitions]
-        for tp in tps:
-            self._state_of(tp)
-        return tps
 
     def _joined(self, what: str) -> GroupMembership[Subscription]:
         self._view.home.check()

@@ -124,7 +124,7 @@ class GroupShell:
     def look_up_positions(self) -> None:
         """Starts to look up all positions that are missing, unless that is under way."""
         self._in_flight.look_up(_WAKE, self._until_woken())
-        if self._subscriptions.needs_look_up:
+        if self._subscriptions.starts.needs_look_up:
             self._in_flight.look_up(_LOOK_UP, self.positions.look_up_all())
 
     async def _until_woken(self) -> None:

@@ -202,9 +202,9 @@ class RebalanceListenerInvoker:
             revocations.on_listener_returned(gone)
         others_until = until if self._is_closing else self._view.clock.monotonic() + _LEAST_S
         if has_returned and self._auto_commit:
-            await self._commit_last(CommitRequest(CommitKind.DUE, list(gone)), until)
+            await self._commit_last(CommitRequest(CommitKind.DUE, gone), until)
         elif self._subscriptions.commit_state.begun(gone):
-            await self._commit_last(CommitRequest(CommitKind.START_OFFSETS, list(gone)), until)
+            await self._commit_last(CommitRequest(CommitKind.START_OFFSETS, gone), until)
         await self.committer.end(others_until)
 
     def _last_poll_at(self, now: float) -> float:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from ...records import Record
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
+from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.errors import CommitFailedError
 from ..commits.requests import ToCommit
 from ..fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
@@ -15,7 +16,7 @@ from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition, named
 
-__all__ = ["Returned", "checked_tp", "commits_of", "offsets_of"]
+__all__ = ["Returned", "checked_tp", "explicit_commit", "offsets_of"]
 
 #: What iterations yield.
 Returned: TypeAlias = Record | FetchedRecords | FetchedValues | FetchedBatch
@@ -54,6 +55,23 @@ def offsets_of(offsets: object) -> dict[TopicPartition, int]:
             )
 
 
+def explicit_commit(
+    given: Mapping[TopicPartition, int] | Returned, metadata: str, subscriptions: SubscriptionState
+) -> CommitRequest:
+    """Returns the commit of these, which are processed from now on.
+
+    Other members may have the partitions, and have committed more, when it is the turn of the
+    commit: it has the present assignment epochs. Raises what `commits_of` raises.
+    """
+    offsets = commits_of(given, metadata, subscriptions)
+    return CommitRequest(
+        CommitKind.EXPLICIT,
+        offsets=offsets,
+        assignment_epochs={tp: subscriptions.assignment_epoch_of(tp) for tp in offsets},
+        baselines=subscriptions.baselines(offsets),
+    )
+
+
 def commits_of(
     given: Mapping[TopicPartition, int] | Returned, metadata: str, subscriptions: SubscriptionState
 ) -> dict[TopicPartition, ToCommit]:
@@ -87,6 +105,6 @@ def commits_of(
     for tp, state in states.items():
         state.user_committed = max(state.user_committed, offsets[tp])
     return {
-        tp: subscriptions.commit_of(state, offsets[tp], state.incomplete, metadata)
+        tp: subscriptions.processed.commit_of(state, offsets[tp], state.incomplete, metadata)
         for tp, state in states.items()
     }

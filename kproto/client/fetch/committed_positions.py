@@ -41,7 +41,7 @@ class CommittedPositions:
 
     async def look_up_all(self) -> None:
         """Looks up all positions that are missing now."""
-        self._subscriptions.begin_look_up()
+        self._subscriptions.starts.begin_look_up()
         await self.look_up()
 
     async def look_up(self, tps: Collection[TopicPartition] | None = None) -> None:
@@ -50,11 +50,11 @@ class CommittedPositions:
         A partition that is moved meanwhile keeps its position. Raises NoCommittedOffsetError if
         the group has committed nothing and `start` is "none".
         """
-        subscriptions = self._subscriptions
-        states = subscriptions.initializing(tps, has_no_commit=False)
+        starts = self._subscriptions.starts
+        states = starts.initializing(tps, has_no_commit=False)
         if states:
             fetched = await self._committed.fetch(states)
-            effects = subscriptions.on_committed_offsets(
+            effects = starts.on_committed_offsets(
                 states,
                 fetched.offsets,
                 fetched.of_deleted_topics,
@@ -62,12 +62,10 @@ class CommittedPositions:
                 self._view.clock.monotonic(),
             )
             self._shell.carry_out(effects)
-        states = subscriptions.without_start_offset(
-            subscriptions.initializing(tps, has_no_commit=True)
-        )
+        states = starts.without_start_offset(starts.initializing(tps, has_no_commit=True))
         if states:
             found = await self._offsets_for_start(states)
-            self._shell.carry_out(subscriptions.on_start_offsets(states, found))
+            self._shell.carry_out(starts.on_start_offsets(states, found))
 
     async def _offsets_for_start(
         self, states: Mapping[TopicPartition, TopicPartitionState]

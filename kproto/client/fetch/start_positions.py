@@ -61,7 +61,7 @@ class StartPositions:
 
     async def restart(self, name: str) -> None:
         """Looks up the start positions of a topic again, because it was recreated unread."""
-        topic_id = self._subscriptions.known_id(name)
+        topic_id = self._subscriptions.topics.id_of(name)
         options = self._subscriptions.options
         wanted = [want for want in options.wanted if topic_of(want) == name]
         found = await self._look_up(wanted)
@@ -79,7 +79,7 @@ class StartPositions:
         for name in map(topic_of, wanted):
             info = view.cluster.topics.get(name)
             if info is not None:
-                self._subscriptions.on_topic_found(info)  # the positions are of this topic
+                self._subscriptions.topics.look_at(info)  # the positions are of this topic
         self._in_flight.look_up("connections", self._connect(tps))
         return await resolve_start_positions(
             view, tps, self._start, stop_at_end=stop_at_end, read_committed=self._read_committed

@@ -10,32 +10,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from ...protocol.error_codes import code_of, error_of_code
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
-from ..commits.errors import NoCommittedOffsetError
 from ..commits.incomplete_offsets import (
-    MOST_BYTES,
     IncompleteOffsets,
-    ahead_in,
-    text_of,
 )
 from ..commits.membership import GroupMembership
-from ..commits.requests import CommittedOffset, ToCommit
+from ..commits.requests import ToCommit
 from ..metadata.cluster import TopicInfo, TopicPartition
 from ..settings import ClientSettings
 from .completed_fetch import CompletedFetch
 from .effects import ConnectToLeaders, Effect, Signal
 from .fetch_buffer import FetchBuffer
 from .fetch_plan import FetchPlan, plan_fetches
-from .partition_state import NO_POSITION, FetchState, TopicPartitionState
+from .partition_state import FetchState, TopicPartitionState
 from .poll_state import PollState
+from .processed_offsets import ProcessedOffsets
 from .revocations import PendingRevocations
+from .start_offsets import StartOffsets
 from .start_options import GroupStart, Start, topic_of
+from .topic_history import TopicHistory
 
 __all__ = ["SubscriptionOptions", "SubscriptionState"]
 
@@ -78,24 +76,26 @@ class SubscriptionState:
         self.options = options
         self.poll = PollState(buffer, now)
         self.commit_state = commit_state or CommitState(0)
+        self.processed = ProcessedOffsets(self.poll, self.commit_state)
         self.partitions: dict[TopicPartition, TopicPartitionState] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}  # of the last fetch
         self._wanted_topics = list(dict.fromkeys(map(topic_of, options.wanted)))
-        self._topics: dict[str, TopicInfo] = {}  # as they were looked at last
-        self._first_seen: dict[str, TopicInfo] = {}
+        self.topics = TopicHistory()
+        self.starts = StartOffsets(
+            self.partitions,
+            self.topics,
+            self.commit_state,
+            options.start,
+            options.group_id or "",
+        )
         #: Topics that were recreated before anything was fetched: their start is looked up again.
         self.to_restart: set[str] = set()
-        #: Topics that start at the beginning if the group has committed nothing.
-        self.from_start: frozenset[str] = frozenset()
         self.paused: set[TopicPartition] = set()
         self._under_backpressure: set[TopicPartition] = set()
         self._awaiting_callback: set[TopicPartition] = set()
-        self._awaiting_assignment: set[TopicPartition] = set()  # recreated: by their new topic id
         self._prioritized: dict[TopicPartition, TopicPartitionState] = {}
-        self._looked_up: list[TopicPartitionState] = []  # whose positions are being looked up
         self._assignment_epoch = 0
         self.revocations = PendingRevocations()
-        self._most_metadata = MOST_BYTES
 
     # Fetching
 
@@ -103,7 +103,7 @@ class SubscriptionState:
         """Returns the partitions that may be fetched, reset or validated, in their order."""
         excluded = (
             self._awaiting_callback
-            | self._awaiting_assignment
+            | self.starts.awaiting_assignment
             | self.paused
             | self._under_backpressure
         )
@@ -174,37 +174,25 @@ class SubscriptionState:
         if state.position < before and self.poll.processor is not None:
             self.poll.drop(state)
             self.poll.processor.forget(state)
-        return lost, self._on_position(state)
+        return lost, self.starts.on_position(state)
 
     def on_position_found(self, state: TopicPartitionState, offset: int) -> list[Effect]:
         """The position of a partition that awaits its first reset was looked up."""
         state.set_position(offset)
-        return self._on_position(state)
+        return self.starts.on_position(state)
 
     def on_truncated(
         self, state: TopicPartitionState, position: int, last_epoch: int, log_end: int
     ) -> list[Effect]:
         """The log of the leader ends before the position, which goes back."""
         state.truncate_to(position, last_epoch, log_end)
-        return self._on_position(state)
+        return self.starts.on_position(state)
 
     def rewind_broken(self) -> TopicPartitionState:
         """Goes back to a batch that cannot be decoded: the next fetch finds it again."""
         broken = self.poll.buffer.drop_broken()
         broken.state.position = broken.from_offset
         return broken.state
-
-    def _on_position(self, state: TopicPartitionState) -> list[Effect]:
-        """Commits a start offset at once if a later member would start elsewhere."""
-        if not state.commits_start or not state.has_position:
-            return []
-        if state.fetch_state is not FetchState.FETCHING:
-            return []
-        state.commits_start = False
-        if not self.is_current(state):
-            return []
-        self.commit_state.began(state.tp, state.to_commit(state.position))
-        return [Signal.COMMIT_NOW]
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
@@ -227,14 +215,14 @@ class SubscriptionState:
         names = self._wanted_topics or list(dict.fromkeys(topic for topic, _ in self.partitions))
         for name in names:
             info = topics.get(name)
-            before = self._topics.get(name)
+            before = self.topics.get(name)
             if info is None or info is before:
                 continue
             if info.is_another_than(before):
                 effects += self._on_recreated(info, member)
             elif before is not None and before.partitions.keys() != info.partitions.keys():
                 effects.append(Signal.TOPICS_CHANGED)
-            self._topics[name] = info
+            self.topics.look_at(info)
             if name in self.options.wanted and not self.options.stop_at_end:
                 self._add_partitions(info)
             for tp, state in self.partitions.items():
@@ -248,14 +236,6 @@ class SubscriptionState:
             if tp not in self.partitions:
                 self.partitions[tp] = state = TopicPartitionState(tp, self._settings)
                 state.await_reset("earliest")
-
-    def on_topic_found(self, info: TopicInfo) -> None:
-        """The start of a topic is looked up: what is found is of this one."""
-        self._topics[info.name] = info
-
-    def known_id(self, name: str) -> Uuid:
-        """Returns the id of the topic as it is known here."""
-        return self._topics[name].topic_id
 
     def _on_recreated(self, info: TopicInfo, member: GroupMembership[Any] | None) -> list[Effect]:
         """Reads a topic that was deleted and created again from its start (KIP-516).
@@ -289,24 +269,19 @@ class SubscriptionState:
             state, replaced = self._replace(tp, self._next_epoch(), info)
             effects += replaced
             if member is None or not awaits_assignment:
-                self._start_recreated(state)
+                self.starts.start_recreated(state)
             elif member.is_assigned(tp, info.topic_id):
-                self._awaiting_assignment.discard(tp)  # the broker told of the old topic late
+                self.starts.awaiting_assignment.discard(tp)  # the broker told of the old topic late
             else:
-                self._awaiting_assignment.add(tp)
+                self.starts.awaiting_assignment.add(tp)
         return effects
-
-    def _start_recreated(self, state: TopicPartitionState) -> None:
-        """Reads a recreated topic from its start."""
-        state.is_recreated = True
-        state.commits_start = self.options.start not in ("earliest", "none")
-        state.await_reset("earliest")
 
     # Partitions of a plain consumer
 
     def start(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
         """Reads these, whose positions are known."""
-        self.partitions = dict(states)
+        self.partitions.clear()
+        self.partitions.update(states)
 
     def restart(
         self, name: str, states: Mapping[TopicPartition, TopicPartitionState], topic_id: Uuid
@@ -315,7 +290,7 @@ class SubscriptionState:
         for tp in [tp for tp in self.partitions if tp[0] == name]:
             del self.partitions[tp]
         self.partitions.update(states)
-        if self._topics[name].topic_id == topic_id:
+        if self.topics.id_of(name) == topic_id:
             self.to_restart.discard(name)
 
     # The assignment of a group consumer
@@ -335,12 +310,11 @@ class SubscriptionState:
         Their positions are looked up meanwhile, and connections to their leaders are opened.
         """
         effects = self.on_metadata(topics, member)
-        for name, info in topics.items():
-            self._first_seen.setdefault(name, info)
+        self.topics.see(topics)
         added = [tp for tp in tps if tp not in self.partitions]
         for tp in added:
             self._prioritized[tp] = self._put(
-                tp, self._next_epoch(), self._topics.get(tp[0]) or topics.get(tp[0])
+                tp, self._next_epoch(), self.topics.get(tp[0]) or topics.get(tp[0])
             )
         self._awaiting_callback.update(added)
         return [*effects, Signal.LOOK_UP_POSITIONS, ConnectToLeaders(added)]
@@ -351,7 +325,7 @@ class SubscriptionState:
         state = TopicPartitionState(tp, self._settings, assignment_epoch=assignment_epoch)
         state.is_shared = self.options.is_shared
         if info is not None:
-            self._topics[tp[0]] = info
+            self.topics.look_at(info)
             state.topic_id = info.topic_id
         self.partitions[tp] = state
         return state
@@ -375,12 +349,12 @@ class SubscriptionState:
         self.poll.drop(before)
         if self.poll.processor is not None:
             self.poll.processor.forget(before)
-        state = self._put(tp, assignment_epoch, info or self._topics.get(tp[0]))
+        state = self._put(tp, assignment_epoch, info or self.topics.get(tp[0]))
         state.is_first_position = False
         self._under_backpressure.discard(tp)
         if tp in self.paused:
             self.poll.buffer.pause_buffered(state)
-        return state, [*self._cancel_look_up(), Signal.WAKE_POLL]
+        return state, [*self.starts.cancel_look_up(), Signal.WAKE_POLL]
 
     def _remove(
         self, tps: Iterable[TopicPartition]
@@ -396,15 +370,14 @@ class SubscriptionState:
                 state.position = position
             for tps_of in (
                 self._awaiting_callback,
-                self._awaiting_assignment,
+                self.starts.awaiting_assignment,
                 self.paused,
                 self._under_backpressure,
             ):
                 tps_of.discard(tp)
             removed[tp] = state
-        left = {topic for topic, _ in self.partitions}
-        self._topics = {name: info for name, info in self._topics.items() if name in left}
-        return removed, self._cancel_look_up()
+        self.topics.keep({topic for topic, _ in self.partitions})
+        return removed, self.starts.cancel_look_up()
 
     def mark_pending_revocation(
         self, tps: Iterable[TopicPartition]
@@ -503,132 +476,6 @@ class SubscriptionState:
         again.is_recreated, again.incomplete = state.is_recreated, incomplete
         return effects
 
-    # Start positions of a group consumer
-
-    def begin_look_up(self) -> None:
-        """The positions of all INITIALIZING partitions are looked up now."""
-        self._looked_up = [
-            state
-            for state in self.partitions.values()
-            if state.fetch_state is FetchState.INITIALIZING
-        ]
-
-    @property
-    def needs_look_up(self) -> bool:
-        """True if a partition has no position, and none is looked up by ListOffsets."""
-        return any(
-            state.fetch_state is FetchState.INITIALIZING for state in self.partitions.values()
-        )
-
-    def _cancel_look_up(self) -> list[Effect]:
-        """Ends a look-up of which no partition is left: a later one has its own time."""
-        if not self._looked_up or any(self.is_current(state) for state in self._looked_up):
-            return []
-        self._looked_up = []
-        return [Signal.CANCEL_LOOK_UP]
-
-    def initializing(
-        self, tps: Container[TopicPartition] | None = None, *, has_no_commit: bool
-    ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns those of `tps` that wait for their committed offset, or for their start offset
-        if the group has committed none.
-        """
-        return {
-            tp: state
-            for tp, state in self.partitions.items()
-            if state.fetch_state is FetchState.INITIALIZING
-            and state.has_no_commit is has_no_commit
-            and (tps is None or tp in tps)
-            and tp not in self._awaiting_assignment
-        }
-
-    def _still_initializing(
-        self, states: Mapping[TopicPartition, TopicPartitionState], *, has_no_commit: bool
-    ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns those that were neither moved nor revoked meanwhile."""
-        now = self.initializing(states, has_no_commit=has_no_commit)
-        return {tp: state for tp, state in states.items() if now.get(tp) is state}
-
-    def on_committed_offsets(
-        self,
-        states: Mapping[TopicPartition, TopicPartitionState],
-        committed: Mapping[TopicPartition, CommittedOffset | None],
-        of_deleted_topics: Container[TopicPartition],
-        topics: Mapping[str, TopicInfo],
-        now: float,
-    ) -> list[Effect]:
-        """Starts partitions at their committed offsets.
-
-        `of_deleted_topics` are partitions whose commits are of a topic of the same name that was
-        deleted: they are read from their start.
-        """
-        effects: list[Effect] = []
-        known = {}
-        for tp, state in self._still_initializing(states, has_no_commit=False).items():
-            offset = committed[tp]
-            if offset is None and tp in of_deleted_topics:
-                self._start_recreated(state)
-            elif offset is None:
-                state.has_no_commit = True
-            else:
-                state.set_position(offset.offset, offset.leader_epoch)
-                state.initial_offset = offset.offset
-                info = topics.get(tp[0])
-                topic_id = state.topic_id if info is None else info.topic_id
-                state.incomplete = ahead_in(offset.metadata, offset.offset, topic_id)
-                known[tp] = state.to_commit(offset.offset, offset.metadata)
-                effects += self._on_position(state)
-        self.commit_state.known(known, now)
-        return effects
-
-    def without_start_offset(
-        self, states: Mapping[TopicPartition, TopicPartitionState]
-    ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns those of partitions without a commit that start as the option says.
-
-        Topics of `from_start` start at the beginning. Raises NoCommittedOffsetError with "none".
-        """
-        for tp, state in states.items():
-            if tp[0] in self.from_start:
-                state.await_reset("earliest")
-        left = self._still_initializing(states, has_no_commit=True)
-        if left and self.options.start == "none":
-            for state in left.values():
-                state.has_no_commit = False  # the group may have committed one the next time
-            raise NoCommittedOffsetError(self.options.group_id or "", left)
-        return left
-
-    def on_start_offsets(
-        self,
-        states: Mapping[TopicPartition, TopicPartitionState],
-        found: Mapping[TopicPartition, int],
-    ) -> list[Effect]:
-        """Starts partitions without a commit at the offset of a time, or at an end of the log."""
-        start = self.options.start
-        effects: list[Effect] = []
-        for tp, state in self._still_initializing(states, has_no_commit=True).items():
-            offset = found.get(tp, NO_POSITION)
-            if start != "earliest" and (offset == NO_POSITION or isinstance(start, timedelta)):
-                state.commits_start = True
-            if offset != NO_POSITION:
-                state.set_position(offset)
-                effects += self._on_position(state)
-            elif start == "earliest" or self._is_new(tp):
-                state.await_reset("earliest")
-            else:
-                state.await_reset("latest")
-        return effects
-
-    def _is_new(self, tp: TopicPartition) -> bool:
-        """Returns True if the topic got this partition, or was recreated, since the consumer saw it
-        first: no record of it was there to be skipped.
-        """
-        topic, partition = tp
-        first, now = self._first_seen.get(topic), self._topics.get(topic)
-        if first is None:
-            return False
-        return partition not in first.partitions or (now is not None and now.is_another_than(first))
-
     # Commits
 
     def state_to_commit(self, tp: TopicPartition) -> TopicPartitionState | None:
@@ -653,17 +500,8 @@ class SubscriptionState:
         """Returns the offsets of a commit whose turn it is."""
         if request.kind is CommitKind.EXPLICIT:
             return dict(request.offsets)
-        states = self._committable(request.tps)
-        if request.kind is CommitKind.START_OFFSETS:
-            return self.commit_state.begun(states)
-        processed = self.processed(states)
-        if request.kind is CommitKind.DUE:
-            unchanged = self._unchanged(states, processed)
-            due = self.commit_state.due(processed, now, unchanged)
-            return self.commit_state.begun(states) | due
-        if request.metadata:
-            return {tp: its._replace(metadata=request.metadata) for tp, its in processed.items()}
-        return self.commit_state.due(processed, now)
+        states = self._committable() if request.states is None else request.states
+        return self.processed.due(request, states, now)
 
     def on_committed(
         self, request: CommitRequest, offsets: Mapping[TopicPartition, ToCommit], now: float
@@ -675,6 +513,10 @@ class SubscriptionState:
                 state, offset = request.baselines[tp]
                 state.committed_baseline = offset
 
+    def on_metadata_too_large(self, length: int) -> None:
+        """The broker refused a metadata of incomplete offsets of that length."""
+        self.processed.on_metadata_too_large(length)
+
     def baselines(
         self, tps: Iterable[TopicPartition]
     ) -> dict[TopicPartition, tuple[TopicPartitionState, int]]:
@@ -682,53 +524,4 @@ class SubscriptionState:
         alone until more is processed.
         """
         states = self._committable([*tps])
-        return {tp: (states[tp], its.offset) for tp, its in self.processed(states).items()}
-
-    def processed(
-        self, states: Mapping[TopicPartition, TopicPartitionState]
-    ) -> dict[TopicPartition, ToCommit]:
-        """Returns the commit of each of these with a position: everything before is processed."""
-        found = {}
-        for tp, state in states.items():
-            if state.has_position:
-                offset = max(self.poll.processed_offset(state), state.user_committed)
-                found[tp] = self.commit_of(state, offset, self.poll.incomplete_of(state))
-        return found
-
-    def commit_of(
-        self,
-        state: TopicPartitionState,
-        offset: int,
-        incomplete: IncompleteOffsets | None,
-        metadata: str = "",
-    ) -> ToCommit:
-        """Returns a commit of `offset`; without `metadata` with incomplete offsets as metadata, of
-        at most the length that the broker takes.
-        """
-        text = metadata or text_of(incomplete, offset, state.topic_id, self._most_metadata)
-        return state.to_commit(offset, text)
-
-    def _unchanged(
-        self,
-        states: Mapping[TopicPartition, TopicPartitionState],
-        processed: Mapping[TopicPartition, ToCommit],
-    ) -> set[TopicPartition]:
-        """Returns those of which no more is processed than at the committed baseline."""
-        return {
-            tp
-            for tp, its in processed.items()
-            if its.offset == states[tp].committed_baseline
-            and self.poll.incomplete_here(states[tp]) is None
-        }
-
-    def on_metadata_too_large(self, length: int) -> None:
-        """The broker refused a metadata of incomplete offsets of that length: later ones are
-        shorter.
-        """
-        if length <= self._most_metadata:
-            self._most_metadata = length // 2
-            logger.warning(
-                "the broker takes no metadata of %d bytes (offset.metadata.max.bytes): what is "
-                "done behind a record that is not may come again",
-                length,
-            )
+        return {tp: (states[tp], its.offset) for tp, its in self.processed.of(states).items()}

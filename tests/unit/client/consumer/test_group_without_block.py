@@ -11,7 +11,6 @@ import pytest
 
 from kproto import ConfigurationError
 from kproto.client.consumer.group_consumer import GroupConsumer
-from kproto.records import Record
 from tests.unit.client.consumer.grouped import Group, group
 from tests.unit.client.consumer.test_group_reading import P0, TEN
 
@@ -86,24 +85,6 @@ async def test_a_poll_that_is_cancelled_is_no_end() -> None:
         assert (await anext(records)).offset == 0
         assert it.member.told == ["start"]
         await consumer.close()
-
-
-async def test_run_joins_and_leaves_at_its_end() -> None:
-    async with group(TEN) as it:
-        consumer = it.consumer()
-        handled: list[int] = []
-
-        async def handler(record: Record) -> None:
-            handled.append(record.offset)
-
-        running = asyncio.create_task(consumer.run(handler, stop_on=()))
-        await it.broker.until(lambda: "start" in it.member.told)
-        await it.owner.assign([P0])
-        await it.broker.until(lambda: len(handled) == 10)
-        running.cancel()
-        await asyncio.wait([running])
-        assert it.member.told == ["start", ("leave", True), "close"]
-        assert it.coordinator.committed[-1][P0] == 10
 
 
 async def test_commit_wants_a_consumer_that_has_begun() -> None:
