@@ -117,7 +117,7 @@ $(DOCS_STAMP): requirements/docs.txt
 MKDOCS = PYTHONPATH=.:codegen:cloudevents:pipeline NO_MKDOCS_2_WARNING=1 $(DOCS_BIN)/mkdocs
 
 docs: $(DOCS_STAMP) ## build the site of the documentation, build/docs/index.html
-	@$(MKDOCS) build --strict --quiet $(ARGS)
+	@$(MKDOCS) build --strict $(ARGS)
 	@echo "open build/docs/index.html"
 
 docs-serve: $(DOCS_STAMP) ## show the site while you write: http://127.0.0.1:8000
