@@ -39,7 +39,7 @@ def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> Cl
             near = ", ".join(nearest(name, [*known, _BOOTSTRAP]))
             hint = f"; the nearest: {near}" if near else ""
             raise ConfigurationError(f"ClientSettings has no {name!r}{hint}")
-    found = from_properties(source, given_otherwise=overrides.keys())
+    found = from_properties(source, set_by_caller=overrides.keys())
     settings = {**found.settings, **overrides}
     bootstrap = settings.pop(_BOOTSTRAP, found.bootstrap)
     if bootstrap is None:

@@ -1,7 +1,7 @@
-"""Makes the cases of a run: endless for each form, the same for the same seed.
+"""Generates the cases of a run: endless for each message version, the same for the same seed.
 
-A form is a message and a version. Its cases take turns by kind: sound values, bounds, each mutation
-by name, the mix of them, JSON that is sound and JSON that is not.
+The cases of a message version alternate by kind: valid values, bounds, each mutation by name, a mix
+of them, valid and invalid JSON.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .mutations import mutate, mutations
 
 __all__ = ["KINDS", "generate_cases"]
 
-#: The kinds of cases in the order of their turns, and what each is in words.
+#: The kinds of cases in their order, each with a description.
 KINDS: Final[dict[str, str]] = {
     "boundary": "bounds, nulls, empty and long values, unknown tagged fields",
-    "value": "sound values at random",
+    "value": "valid values at random",
     "flip": "one bit flipped",
     "cut": "bytes cut off at the end",
     "grow": "bytes put in or behind",
@@ -31,12 +31,11 @@ KINDS: Final[dict[str, str]] = {
     "count": "a count of elements that is another",
     "varint": "a varint longer than need be, or too long",
     "tags": "one more tagged field: unknown, twice, unordered or of a wrong size",
-    "mix": "one to three changes of any sort, wherever they fall",
+    "mix": "one to three changes of any kind, at any position",
     "json": "JSON with a field that is missing, unknown, null, of another type or out of range",
 }
 
-#: Sound encodings that mutations start from, at most; those of more bytes are left out, since
-#: each mutation costs as much as they.
+#: Most valid encodings to mutate, and their most bytes: a mutation costs as much as its encoding.
 _SEEDS: Final = 12
 _SEED_BYTES: Final = 2000
 
@@ -44,7 +43,7 @@ _SEED_BYTES: Final = 2000
 def generate_cases(
     message_version: MessageVersion, seed: int, kinds: tuple[str, ...] = tuple(KINDS)
 ) -> Iterator[Case]:
-    """Cases of `message_version` without end, one of each kind in turn."""
+    """Yields cases of a message version without end, one of each kind after the other."""
     makers = [
         _MAKERS.get(kind, _mutated)(message_version, kind, f"{seed} {message_version} {kind}")
         for kind in kinds
@@ -54,7 +53,7 @@ def generate_cases(
 
 
 def _value(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
-    # `random_instances` takes a number: one of the text's own, the same in every run.
+    # `random_instances` takes a number: derived from the text, it is the same in every run.
     number = random.Random(seed).getrandbits(32)  # noqa: S311 - values for tests, not secrets
     yield from _asked(
         random_instances(message_version.cls, message_version.version, seed=number),
@@ -70,7 +69,7 @@ def _boundary(message_version: MessageVersion, kind: str, seed: str) -> Iterator
 
 
 def _asked(values: Iterator[Message], message_version: MessageVersion, kind: str) -> Iterator[Case]:
-    """Each value in all operations, one after the other."""
+    """Yields each value in all operations, one after the other."""
     for value in values:
         data = value.encode(message_version.version)
         yield Case(Operation.REWRITE, message_version, data, kind)
@@ -81,7 +80,7 @@ def _asked(values: Iterator[Message], message_version: MessageVersion, kind: str
 
 
 def _sound(message_version: MessageVersion) -> list[bytes]:
-    """Sound encodings of `message_version` to begin with, the shortest first."""
+    """Returns valid encodings of `message_version` to mutate, the shortest first."""
     built: list[Message] = [*instances(message_version.cls, message_version.version)]
     built.extend(islice(random_instances(message_version.cls, message_version.version), _SEEDS))
     found = sorted(
@@ -100,7 +99,7 @@ def _mutated(message_version: MessageVersion, kind: str, seed: str) -> Iterator[
         if kind != "mix":
             index = source.randrange(len(sound))
             made = mutate(kind, sound[index], length_fields[index], source)
-        # A form without such a place has a mutation of any sort instead.
+        # A message version without such a field gets a mutation of any kind instead.
         data = next(anything) if made is None else made
         operation = Operation.DECODE if source.random() < 0.25 else Operation.REWRITE
         yield Case(operation, message_version, data, "mix" if made is None else kind)
@@ -124,7 +123,7 @@ _MAKERS: Final[dict[str, Callable[[MessageVersion, str, str], Iterator[Case]]]] 
     "json": _json,
 }
 
-#: What is put in the place of a value; those of its own kind stand there for the bounds.
+#: Replacements of a value; those of its own type test the bounds.
 _OTHERS: Final[tuple[Any, ...]] = (
     *(None, True, 0, 1, -1, 128, -129, 32768, 2**31, 2**32, 2**63, 0.5, 1.0, "", "16", "x"),
     *("====", "AAA", "\U0001f600", [], {}, [None], [[]]),
@@ -132,7 +131,7 @@ _OTHERS: Final[tuple[Any, ...]] = (
 
 
 def _spoil(node: dict[str, Any], source: random.Random) -> None:
-    """Change one thing in a JSON object, at any depth."""
+    """Changes one thing in a JSON object, at any depth."""
     inside: Any = node
     while True:
         keys = list(inside) if isinstance(inside, dict) else list(range(len(inside)))

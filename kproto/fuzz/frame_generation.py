@@ -1,4 +1,4 @@
-"""Makes the frames that a broker is sent: sound requests, and all that can be wrong with one.
+"""Generates frames for a broker: valid requests, and requests with any kind of error.
 
 Endless, and the same for the same seed. Knows no socket.
 """
@@ -20,25 +20,25 @@ from .mutations import MUTATIONS, mutate, mutations
 
 __all__ = ["CLIENT_ID", "FRAME_KINDS", "Frame", "generate_frames"]
 
-#: The kinds of frames, and what each is in words.
+#: The kinds of frames, each with a description.
 FRAME_KINDS: Final[dict[str, str]] = {
-    "sound": "a sound request with values at random",
-    "body": "a request with something wrong in its body",
-    "header": "a request with something wrong in its header",
+    "sound": "a valid request with values at random",
+    "body": "a request with an error in its body",
+    "header": "a request with an error in its header",
     "size": "a frame that announces another size than it has",
     "cut": "a frame that ends too early",
     "unknown": "an api key or a version that the broker does not have",
     "several": "several requests in one write, one of them broken",
-    "noise": "bytes that are no request at all",
+    "noise": "bytes that are no request",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What is written to one connection.
+    """Holds the bytes to write to one connection.
 
-    `api_key`, `version` and `correlation_id` are those of the request whose answer is awaited, or
-    None where none can be told from the bytes.
+    `api_key`, `version` and `correlation_id` are those of the request whose response is awaited, or
+    None if the bytes do not tell them.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Frame:
 #: The client's name in the headers of requests.
 CLIENT_ID: Final = "kproto-fuzz"
 
-#: What clients that do not speak Kafka's protocol say first.
+#: First bytes of clients of other protocols: HTTP, TLS, and an empty line.
 _NOISE: Final = (b"GET / HTTP/1.1\r\n\r\n", bytes.fromhex("160301020001000001fc0303"), b"\n")
 
 _SIZE: Final = struct.Struct(">i")
@@ -61,7 +61,7 @@ _SIZE: Final = struct.Struct(">i")
 def generate_frames(
     versions: dict[int, range], seed: int, kinds: tuple[str, ...]
 ) -> Iterator[Frame]:
-    """Frames without end for a broker that has these versions by api key."""
+    """Yields frames without end for a broker that supports these versions by api key."""
     source = random.Random(f"{seed} frames")  # noqa: S311 - values for tests, not secrets
     message_versions = [
         (MessageVersion(cls._definition().name, version), cls)
@@ -80,7 +80,7 @@ def generate_frames(
             number += 1
             value = next(values[message_version])
             if isinstance(value, ProduceRequest) and value.acks == 0:
-                value.acks = 1  # with 0 it has no answer, and an error closes the connection
+                value.acks = 1  # with 0 it has no response, and an error closes the connection
             body = value.encode(message_version.version)
             header = encode_request_header(cls, message_version.version, number, CLIENT_ID)
             request = _Request(message_version, cls.API_KEY, number, header, body)

@@ -1,7 +1,7 @@
-"""Runs a command that answers questions, and is ready for all that it may do instead.
+"""Runs a command that answers questions, and handles every other behaviour of it.
 
-Owns the process: lines in and out, the time that an answer may take, starting again. What came
-instead of an answer is an `Outcome`; whether an answer is right it does not know.
+Owns the process: lines in and out, the time limit of an answer, restarts. Any other behaviour is an
+`Outcome`. Does not know whether an answer is right.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class ImplementationError(KprotoError):
 
 
 class TooManyRestartsError(ImplementationError):
-    """The command was started again as often as the settings allow.
+    """The command was restarted as often as the settings allow.
 
-    `answers` are what was found until then, by the place of the case among those that were asked.
+    `answers` are those until then, by the index of the case.
     """
 
     def __init__(self, message: str) -> None:
@@ -42,17 +42,17 @@ class TooManyRestartsError(ImplementationError):
         self.answers: dict[int, Answer] = {}
 
 
-#: How much of what the command writes to its standard error is kept, of its beginning and its end.
+#: Bytes of the command's standard error that are kept, of its beginning and of its end.
 _ERROR_BYTES: Final = 4096
 
-#: Lines that may wait to be read: what comes faster must wait.
+#: Lines that may wait to be read; a faster command must wait.
 _WAITING_LINES: Final = 1024
 
 _END: Final = b""
 
 
 class _RunningCommand:
-    """One run of the command: its lines, and its first and last words."""
+    """Holds one process of the command: its lines, and its first and last error output."""
 
     def __init__(self, command: Sequence[str], folder: Path | None, max_line_bytes: int) -> None:
         try:
@@ -93,7 +93,7 @@ class _RunningCommand:
                     target.write(block)
                     target.flush()
         except OSError:
-            pass  # it ended, or closed its input: its answers tell
+            pass  # it ended, or closed its input; the missing answers show it
 
     def _read(self, source: IO[bytes], max_line_bytes: int) -> None:
         with source:
@@ -119,14 +119,14 @@ class _RunningCommand:
                 self.last_words.append(piece)
 
     def said(self) -> str:
-        """The line of its standard error that tells most: the first, or of Python the last."""
+        """Returns the best line of its standard error: the first, or for Python the last."""
         lines = b"".join(self.first_words).decode(errors="replace").strip().splitlines()
         if lines and lines[0].startswith("Traceback"):
             lines = b"".join(self.last_words).decode(errors="replace").strip().splitlines()[-1:]
         return lines[0][:SHOWN] if lines else ""
 
     def end(self) -> int | None:
-        """End it and all that it started; its exit code, None if it had to be killed."""
+        """Ends the process and its children; returns the exit code, None if it was killed."""
         self._ending.set()
         self.outgoing.put(None)
         try:
@@ -142,9 +142,9 @@ class _RunningCommand:
 
 
 class Implementation:
-    """A command under test, or one that judges; a context manager. It is started when it is asked.
+    """Runs a command under test, or a judge; a context manager. The first question starts it.
 
-    Raises ConfigurationError on a command that is empty or has an open quotation mark.
+    Raises ConfigurationError for a command that is empty or has an open quotation mark.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Implementation:
         except ValueError as error:
             raise ConfigurationError(f"command {command!r}: {error}") from None
         if not self.command:
-            raise ConfigurationError("command is empty: give the program that answers, as one text")
+            raise ConfigurationError("command is empty: give the program under test, as one text")
         self.settings = settings or FuzzSettings()
         self.name = name or command
         self.folder = folder
@@ -177,17 +177,17 @@ class Implementation:
         self.close()
 
     def close(self) -> None:
-        """End the command."""
+        """Ends the command."""
         if self._running is not None:
             self._running.end()
             self._running = None
 
     def ask(self, cases: Sequence[Case]) -> list[Answer]:
-        """What became of each case, in their order.
+        """Returns the outcome of each case, in their order.
 
-        Where the command ends or hangs in the middle, those that are open are asked again, each by
-        itself. Raises ImplementationError when it cannot be started, or never answers, and
-        GaveUpError, which holds the answers until then, after too many starts.
+        If the command ends or hangs, the open cases are asked again, one at a time. Raises
+        ImplementationError if it cannot be started or never answers, and TooManyRestartsError with
+        the answers until then after too many starts.
         """
         found: dict[int, Answer] = {}
         try:
@@ -209,18 +209,18 @@ class Implementation:
                 if alone is not None:
                     found[index] = alone
                     failure = None
-            if failure is not None:  # it takes more than one of them
+            if failure is not None:  # only several cases together show it
                 first_open = again[0]
                 reason = failure.reason
                 if len(in_flight) > 1:
-                    reason = f"{reason} (only behind the cases before it)"
+                    reason = f"{reason} (only after the cases before it)"
                 faults = (*found.get(first_open, failure).faults, *failure.faults)
                 found[first_open] = failure._replace(reason=reason, faults=faults)
 
     def _ask(
         self, cases: Sequence[Case], in_flight: list[int], found: dict[int, Answer]
     ) -> Answer | None:
-        """Ask the cases of `in_flight` at once; what became of the first that is open at a
+        """Asks the cases of `in_flight` at once; returns the outcome of the first open one at a
         failure.
         """
         running = self._started()
@@ -241,11 +241,11 @@ class Implementation:
         return None
 
     def _one_line(self, running: _RunningCommand, in_flight: _InFlightCases) -> Answer | None:
-        """Read a line; what became of the case that waits for it, if it does so in vain."""
+        """Reads a line; returns the failure of the case that waits for it, if there is one."""
         settings = self.settings
         allowed = settings.answer_timeout_s
         if not running.answered:
-            # What the start took before it may take again, and three times that.
+            # A restart may take as long as the start before it, times three.
             slowest = settings.start_timeout_s
             known = self._start_s
             allowed = slowest if known is None else min(slowest, allowed + 3 * known)
@@ -287,7 +287,7 @@ class Implementation:
         said = running.said()
         reason = f"{how}: {said}" if said else how
         if in_flight.garbage:
-            reason = f"{reason}; before it printed {in_flight.garbage}"
+            reason = f"{reason}; before that it printed {in_flight.garbage}"
         return Answer(Outcome.CRASHED, reason=reason)
 
     def _started(self) -> _RunningCommand:
@@ -308,7 +308,7 @@ class Implementation:
                 f"; it said: {said}" if said else ""
             )
             raise ImplementationError(
-                f"{self.name} was started {self._silent_starts} times and answered nothing"
+                f"{self.name} was started {self._silent_starts} times and never answered"
                 + printable(words)
                 + ". Does it read lines and flush each answer?"
             )
@@ -323,7 +323,7 @@ class Implementation:
 
 
 class _InFlightCases:
-    """The questions under way, by the numbers that they were asked under."""
+    """Holds the questions in flight, by the numbers of their lines."""
 
     def __init__(
         self, cases: Sequence[Case], numbers: dict[int, int], found: dict[int, Answer]
@@ -339,7 +339,7 @@ class _InFlightCases:
         self.answered = 0
 
     def take(self, line: bytes) -> None:
-        """Take a line: an answer to what is open, or garbage."""
+        """Takes a line: an answer to an open question, or garbage."""
         try:
             number, node = self._parsed(line)
         except InvalidAnswerError as error:

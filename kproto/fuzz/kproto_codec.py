@@ -1,4 +1,4 @@
-"""kproto's own codec behind the questions of `case`: the judge where there is no other.
+"""Answers the questions of `case` by kproto's own codec, the judge if there is no other.
 
 `answer` answers one case. `serve` answers lines, as any implementation under test does:
 
@@ -24,7 +24,7 @@ __all__ = ["KprotoCodec", "answer", "serve"]
 
 
 def answer(case: Case) -> Answer:
-    """What kproto's codec makes of a case; nothing but a KprotoError is a refusal."""
+    """Returns the answer of kproto's codec; DecodeError and EncodeError are refusals."""
     cls, version = case.message_version.cls, case.message_version.version
     try:
         if isinstance(case.content, str):
@@ -39,20 +39,20 @@ def answer(case: Case) -> Answer:
 
 
 class KprotoCodec:
-    """kproto's codec as a judge."""
+    """Judges by kproto's codec."""
 
     name = "kproto's codec"
 
     def ask(self, cases: Sequence[Case]) -> list[Answer]:
-        """The answer to each case."""
+        """Returns the answer to each case."""
         return [answer(case) for case in cases]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: the codec has no process."""
 
 
 def serve(source: TextIO, target: TextIO, package: ModuleType = messages) -> None:
-    """Answer each line of `source`, about messages of `package`, with one on `target`."""
+    """Answers each line of `source`, about messages of `package`, with one on `target`."""
     for line in source:
         if line.strip():
             target.write(json.dumps(_answered(line, package), separators=(",", ":")) + "\n")

@@ -1,9 +1,9 @@
-"""Reads messages as leniently as Kafka's classes do, and says what is odd about their bytes.
+"""Reads messages as leniently as Kafka's classes do, and reports oddities in their bytes.
 
-kproto is stricter than Kafka's readers in a few cases, and looser in none. This walk, by the layout
-of the definition and independent of kproto's codec, tells whether bytes are such a case: it builds
-nothing, and notes each place where the two part. It notes too what no writer makes and every reader
-takes, and where lengths, counts and tags stand, for whoever changes them.
+kproto is stricter than Kafka's readers in a few cases, and looser in none. This walk follows the
+layout of the definition, independent of kproto's codec, and detects these cases: it builds no
+message, and records each deviation. It also records bytes that no writer makes and every reader
+accepts, and the positions of lengths, counts and tags, which mutations change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Deviation(Enum):
-    """Where kproto refuses what Kafka's readers take; the value says it in words."""
+    """Names cases that kproto refuses and Kafka's readers accept; the value describes one."""
 
     LENGTH = "kproto refuses a length or count below -1, which Kafka takes for null"
     TAG_COUNT = "kproto refuses a count of 2^31 tagged fields or more, which Kafka 3.9 takes for 0"
@@ -41,9 +41,9 @@ class Deviation(Enum):
 
 
 class Oddity(Enum):
-    """What bytes may hold that Kafka's writers do not make of the version, and its readers take.
+    """Names bytes that Kafka's writers never make in a version, and its readers accept.
 
-    The value names it in words.
+    The value describes them.
     """
 
     UNKNOWN_TAGS = "unknown tagged fields"
@@ -53,7 +53,7 @@ class Oddity(Enum):
 
 
 class Role(Enum):
-    """What a number that says how the bytes go on is for."""
+    """Names the purpose of a length field."""
 
     LENGTH = "length"
     COUNT = "count"
@@ -61,10 +61,11 @@ class Role(Enum):
 
 
 class LengthField(NamedTuple):
-    """Where a length or count stands: the bytes from `begin` to `end`, and those that it is about.
+    """Locates a length or count: its bytes are those from `begin` to `end`.
 
-    `value` is as the field means it, -1 for null; `stop` is the offset behind what it announces;
-    `width` is that of a plain number, 0 for an unsigned varint, which says one more, but for TAGS.
+    `value` is the length that it means, -1 for null; `stop` is the offset after the bytes that it
+    measures; `width` is that of a plain number, 0 for an unsigned varint, which holds the value
+    plus one, except for TAGS.
     """
 
     role: Role
@@ -76,7 +77,7 @@ class LengthField(NamedTuple):
 
 
 class WalkResult(NamedTuple):
-    """A walk to the end of a message: where that is, what was met, and where lengths stand."""
+    """Holds the end of a message, its deviations and oddities, and its length fields."""
 
     end: int
     deviations: tuple[Deviation, ...]
@@ -85,7 +86,7 @@ class WalkResult(NamedTuple):
 
 
 class UnreadableMessageError(Exception):
-    """Kafka's readers refuse the bytes, as kproto does."""
+    """Kafka's readers refuse the bytes, and kproto too."""
 
 
 _SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.items()}
@@ -94,9 +95,9 @@ _MAX_STRING: Final = 0x7FFF
 
 
 def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[Deviation]]:
-    """The offset behind the message at the start of `data`, and the deviations met, in order.
+    """Returns the offset after the message at the start of `data`, and its deviations in order.
 
-    Raises Unreadable when neither kproto nor Kafka's readers would take it.
+    Raises UnreadableMessageError if Kafka's readers refuse the message.
     """
     reader = _Reader(data)
     end = reader.struct(shape, 0)
@@ -104,7 +105,7 @@ def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[Deviatio
 
 
 def walk_message(shape: StructLayout, data: bytes) -> WalkResult:
-    """All that is to be known of the message at the start of `data`. Raises Unreadable."""
+    """Walks the message at the start of `data`. Raises UnreadableMessageError."""
     reader = _Reader(data)
     end = reader.struct(shape, 0)
     odd = tuple(dict.fromkeys(reader.odd))
@@ -112,7 +113,7 @@ def walk_message(shape: StructLayout, data: bytes) -> WalkResult:
 
 
 def length_fields_in(shape: StructLayout, data: bytes) -> tuple[LengthField, ...]:
-    """Where lengths stand, as far as the bytes can be read."""
+    """Returns the length fields, as far as the bytes can be read."""
     reader = _Reader(data)
     with contextlib.suppress(UnreadableMessageError, RecursionError):
         reader.struct(shape, 0)
@@ -204,7 +205,7 @@ class _Reader:
         return end
 
     def length(self, kind: WireType, pos: int, width: int) -> tuple[int | None, int]:
-        """A length, or None for null."""
+        """Returns a length, or None for null."""
         if kind.compact:
             size, pos = self.uvarint(pos)
             size = 0x7FFFFFFF if size == -0x80000000 else size - 1  # as Java overflows
@@ -253,7 +254,7 @@ class _Reader:
         return pos
 
     def uvarint(self, pos: int) -> tuple[int, int]:
-        """An unsigned varint as Java holds it, in 32 bits with a sign."""
+        """Returns an unsigned varint as Java holds it, in 32 bits with a sign."""
         value = 0
         for index in range(5):
             byte = self.number(pos, 1) & 0xFF

@@ -1,8 +1,8 @@
-"""Broken encodings: what is done to sound bytes so that a reader has something to decide.
+"""Mutates valid encodings, so that readers must decide between value and error.
 
-There are two ways. `mutations` changes bytes wherever they stand, one to three times. `mutate`
-changes one thing on purpose, which has a name: a length, a count, a varint, a tag. Both take all
-chance from a seeded source, and know no message.
+There are two ways. `mutations` changes bytes at any position, one to three times. `mutate` makes
+one named change: of a length, a count, a varint, a tag. Both use a seeded source of random numbers,
+and know no message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["MUTATIONS", "mutate", "mutations", "number_bytes"]
 
 
 def mutations(sound: list[bytes], source: random.Random) -> Iterator[bytes]:
-    """Encodings out of `sound` with one to three mutations each, without end."""
+    """Yields encodings from `sound` with one to three mutations each, without end."""
     while True:
         data = bytearray(source.choice(sound))
         for _ in range(source.choice((1, 1, 1, 2, 3))):
@@ -27,7 +27,7 @@ def mutations(sound: list[bytes], source: random.Random) -> Iterator[bytes]:
         yield bytes(data)
 
 
-#: Bytes that lengths, counts, tags and marks react to.
+#: Bytes that are special in lengths, counts, tags and null marks.
 _TELLING_BYTES: Final = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF)
 
 #: Lengths and varints, in hexadecimal: null, below null, the longest, not minimal, too long, with
@@ -95,7 +95,7 @@ def _splice(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
 
 
 def _put_tags(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
-    """One to three tagged fields in place of a zero, which may say that there are none."""
+    """Replaces a zero, which may be the count of tagged fields, by one to three tagged fields."""
     zeroes = [at for at, byte in enumerate(data) if byte == 0]
     at = source.choice(zeroes[-8:]) if zeroes else len(data)
     count = source.randint(1, 3)
@@ -125,12 +125,12 @@ _MUTATIONS: Final[tuple[Callable[[bytearray, random.Random, list[bytes]], None],
 )
 
 
-#: A length below null in a varint is one far too large.
+#: A length below null in a varint is one that is far too large.
 _UINT32: Final = 0xFFFFFFFF
 
 
 def number_bytes(length_field: LengthField, value: int) -> bytes:
-    """A length or count in the form that `length_field` has."""
+    """Returns a length or count, encoded like `length_field`."""
     if length_field.width == 0:
         return uvarint((value + (length_field.role is not Role.TAGS)) & _UINT32)
     low, high = -(1 << 8 * length_field.width - 1), (1 << 8 * length_field.width - 1) - 1
@@ -140,7 +140,7 @@ def number_bytes(length_field: LengthField, value: int) -> bytes:
 def _flip(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """One bit is another."""
+    """Flips one bit."""
     if not data:
         return None
     made = bytearray(data)
@@ -151,14 +151,14 @@ def _flip(
 def _cut(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Bytes are missing at the end."""
+    """Truncates bytes at the end."""
     return data[: source.randrange(len(data))] if data else None
 
 
 def _grow(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """There are more bytes, behind the message or in it."""
+    """Adds bytes, after the message or in it."""
     more = source.randbytes(source.randint(1, 4))
     at = len(data) if source.random() < 0.5 else source.randrange(len(data) + 1)
     return data[:at] + more + data[at:]
@@ -192,21 +192,21 @@ def _other_number(
 def _length(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """A length is another: by one, null, below null, or far beyond the end."""
+    """Changes a length: by one, to null, below null, or far beyond the end."""
     return _other_number(Role.LENGTH, data, length_fields, source)
 
 
 def _count(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """A count of elements is another, as a length may be."""
+    """Changes a count of elements, as `_length` does a length."""
     return _other_number(Role.COUNT, data, length_fields, source)
 
 
 def _varint(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """A varint is longer than need be, by one to four bytes, or too long."""
+    """Makes a varint longer than needed, by one to four bytes, or too long."""
     found = [length_field for length_field in length_fields if length_field.width == 0]
     if not found:
         return None
@@ -219,7 +219,7 @@ def _varint(
 def _tags(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """A struct has one more tagged field: unknown, twice, unordered, or of a wrong size."""
+    """Adds a tagged field to a struct: unknown, duplicate, unordered, or of a wrong size."""
     found = [length_field for length_field in length_fields if length_field.role is Role.TAGS]
     if not found:
         return None
@@ -253,9 +253,9 @@ MUTATIONS: Final = tuple(_NAMED)
 def mutate(
     name: str, data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """`data` with the one change that is called `name`; None where there is nothing to change.
+    """Returns `data` with the change called `name`; None if there is nothing to change.
 
-    `length_fields` are those of the lengths, counts and tags in `data`. Raises KeyError on another
+    `length_fields` locate the lengths, counts and tags in `data`. Raises KeyError for an unknown
     name.
     """
     return _NAMED[name](data, length_fields, source)

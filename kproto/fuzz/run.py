@@ -1,6 +1,6 @@
-"""Runs the cases of a seed through a judge and an implementation, and gathers what differs.
+"""Runs the cases of a seed through a judge and an implementation, and collects the differences.
 
-`run` gives plain data (`Result`); how it is printed is for `report` and `page`.
+`run` returns plain data (`Result`); `report` and `page` format it.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ __all__ = ["Finding", "JudgeError", "Plan", "Responder", "Result", "replay", "ru
 
 
 class JudgeError(KprotoError):
-    """The judge itself failed on a case, so that nothing can be said."""
+    """The judge itself failed on a case, so that no answer can be judged."""
 
 
 class Responder(Protocol):
-    """Whoever answers cases: a command, or kproto's codec."""
+    """Answers cases: a command, or kproto's codec."""
 
     name: str
 
     def ask(self, cases: Sequence[Case]) -> list[Answer]:
-        """The answer to each case, in their order."""
+        """Returns the answer to each case, in their order."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End what answers."""
+        """Ends the process, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is tried: `cases` in all, over `message_versions` and `kinds` in turn, in `time_s` at
-    most.
+    """Plans a run: `cases` in all, spread over `message_versions` and `kinds`, in at most
+    `time_s`.
     """
 
     message_versions: tuple[MessageVersion, ...]
@@ -57,7 +57,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Finding:
-    """Faults of one sort: how many, where, and the smallest case that shows one."""
+    """Groups faults of one kind: their count, where they occur, and the smallest example."""
 
     verdict: Verdict
     operation: Operation
@@ -69,17 +69,18 @@ class Finding:
 
     @property
     def harmless(self) -> bool:
-        """Whether nothing that a writer of Kafka makes is lost by it."""
+        """Returns whether no message of Kafka's writers is affected."""
         return self.verdict.fault in HARMLESS
 
 
 @dataclass(slots=True)
 class Result:
-    """What a run found. `tried` counts cases by form and kind, `outcomes` by what became of them.
+    """Holds the result of a run. `tried` counts cases by message version and kind, `outcomes` by
+    outcome.
 
-    Each case is agreed, differs, is undecided (kproto judges, and is itself stricter than Kafka's
-    classes there) or unsupported. `stopped` says why a run ended before its cases were all tried;
-    `gave_up` is set where that was the command's doing, `interrupted` where it was Ctrl-C.
+    Each case is agreed, differs, is undecided (kproto is the judge, and stricter than Kafka's
+    classes) or unsupported. `stopped` gives the reason if the run ended early; `gave_up` is True if
+    the command caused it, `interrupted` after Ctrl-C.
     """
 
     seed: int
@@ -96,16 +97,16 @@ class Result:
 
     @property
     def cases(self) -> int:
-        """How many cases were tried."""
+        """Returns how many cases were tried."""
         return sum(self.outcomes.values())
 
     @property
     def harmful(self) -> list[Finding]:
-        """The findings that are not harmless."""
+        """Returns the findings that are not harmless."""
         return [finding for finding in self.findings if not finding.harmless]
 
 
-#: What says how far a run is: cases done, and all.
+#: Reports progress: cases done, and all.
 Progress = Callable[[int, int], None]
 
 _BATCH = 256
@@ -122,11 +123,12 @@ def run(
     settings: FuzzSettings | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Try what `plan` says, and shrink what differs. The same for the same seed and answers.
+    """Runs the cases of `plan`, and shrinks differences. Deterministic for the same seed and
+    answers.
 
-    Ctrl-C ends the run early: the result is what was found until then.
-    Raises ImplementationError when the command never answers, JudgeError when the judge fails, and
-    ConfigurationError when the plan shrinks and hypothesis is not there.
+    Ctrl-C ends the run early, with the findings until then. Raises ImplementationError if the
+    command never answers, JudgeError if the judge fails, and ConfigurationError if the plan shrinks
+    and hypothesis is not installed.
     """
     if plan.shrink:
         check_hypothesis()
@@ -145,7 +147,7 @@ def run(
             if progress:
                 progress(result.cases, plan.cases)
             if deadline is not None and time.monotonic() > deadline:
-                result.stopped = f"the time of {plan.time_s:g} s was over"
+                result.stopped = f"the limit of {plan.time_s:g} s was reached"
                 break
         if plan.shrink:
             for finding in gathering.groups.values():
@@ -164,7 +166,7 @@ def run(
 def replay(
     case: Case, implementation: Responder, right: Responder, *, by_kproto: bool
 ) -> tuple[Answer, Answer, list[Verdict] | None]:
-    """The right answer to one case, the given one, and the faults; see `judge`."""
+    """Returns the right answer to one case, the given answer, and the faults; see `judge`."""
     (wanted,) = _judged(right, [case])
     (given,) = implementation.ask([case])
     return wanted, given, judge(case, wanted, given, by_kproto=by_kproto)
@@ -173,7 +175,7 @@ def replay(
 def _given(
     implementation: Responder, batch: list[Case]
 ) -> tuple[list[Case], list[Answer], TooManyRestartsError | None]:
-    """The cases of a batch that have an answer, the answers, and why there are no more."""
+    """Returns the answered cases of a batch, their answers, and the error that ended them."""
     try:
         return batch, implementation.ask(batch), None
     except TooManyRestartsError as error:
@@ -192,9 +194,9 @@ def _batches(cases: Iterator[Case], count: int) -> Iterator[list[Case]]:
 
 
 def _cases(plan: Plan, unsupported: set[tuple[Operation, MessageVersion]]) -> Iterator[Case]:
-    """The cases in turns of one for each form, without what is not supported."""
+    """Yields one case for each message version, then the next, without unsupported operations."""
     streams: dict[MessageVersion, Iterator[Case]] = {}
-    # Forms of one message stand together; a short run shall meet many messages.
+    # Shuffled, because a short run shall cover many messages.
     message_versions = list(plan.message_versions)
     random.Random(plan.seed).shuffle(message_versions)  # noqa: S311 - an order for tests, not a secret
     operations = tuple(Operation)
@@ -222,7 +224,7 @@ def _judged(right: Responder, cases: Iterable[Case]) -> list[Answer]:
 
 
 class _Gathering:
-    """Counts what became of each case, and groups what differs."""
+    """Counts the outcomes of cases, and groups the differences."""
 
     def __init__(self, result: Result, settings: FuzzSettings) -> None:
         self.result = result
@@ -231,7 +233,7 @@ class _Gathering:
         self.unsupported: set[tuple[Operation, MessageVersion]] = set()
 
     def take(self, case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> None:
-        """Count one case."""
+        """Counts one case."""
         result = self.result
         result.tried.setdefault(case.message_version, Counter())[case.kind] += 1
         if Outcome.UNSUPPORTED in (right.outcome, given.outcome):
@@ -252,7 +254,7 @@ class _Gathering:
             self.add(verdict, case, right, given)
 
     def add(self, verdict: Verdict, case: Case, right: Answer, given: Answer) -> None:
-        """Count a fault."""
+        """Counts a fault."""
         key = (verdict, case.operation)
         if key not in self.groups and len(self.groups) >= self.settings.max_findings:
             key = (verdict._replace(trait="", cause="causes beyond max_findings"), case.operation)
@@ -278,7 +280,7 @@ def _shrink(
     *,
     by_kproto: bool,
 ) -> None:
-    """Put the smallest case that shows the finding's fault in the place of its example."""
+    """Replaces the example of a finding by the smallest case that shows its fault."""
     known: dict[bytes | str, tuple[Verdict | None, Answer, Answer]] = {
         finding.example.content: (finding.verdict, finding.right, finding.given)
     }
@@ -306,28 +308,28 @@ def _shrink(
     finding.verdict = verdict or finding.verdict
 
 
-#: Faults whose cause is words of its own, so that what is odd about the bytes may be beside the
-#: point: an example with less of it shows the same.
+#: Faults with a cause in words, for which oddities of the bytes may not matter: an example with
+#: fewer oddities shows the same fault.
 _TELLING = frozenset(
     {Fault.LOOSER, Fault.STRICTER, Fault.STRICTER_ON_ODD, Fault.JSON, Fault.FAILED}
 )
 
 
 def _same(verdict: Verdict, wanted: Verdict) -> bool:
-    """Whether a verdict is of the same sort as the one that is being shrunk."""
-    if wanted.fault in _WAITING:  # the words of a crash may tell of the case
+    """Returns whether a verdict is of the same kind as the one that is being shrunk."""
+    if wanted.fault in _WAITING:  # the cause of a crash may quote the case
         return verdict.fault is wanted.fault
     if verdict[::2] != wanted[::2]:
         return False
     traits = set(verdict.trait.split(", ")) - {""}
-    # Other bytes with nothing odd about them are another matter than those with.
+    # Bytes without oddities are another kind than bytes with them.
     return traits <= set(wanted.trait.split(", ")) and (
         wanted.fault in _TELLING or bool(traits) == bool(wanted.trait)
     )
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings that turned out to be one put together, the gravest first."""
+    """Merges findings that have become equal; returns them, the gravest first."""
     found: dict[_GroupKey, Finding] = {}
     for finding in findings:
         held = found.setdefault((finding.verdict, finding.operation), finding)

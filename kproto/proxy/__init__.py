@@ -1,7 +1,7 @@
-"""A proxy between Kafka's clients and brokers that tells what passes.
+"""Forwards the connections of Kafka clients to brokers, and reports their traffic.
 
-`Proxy` listens and passes on; `kproto.study` reads what passes; `address_rewriting` decides which
-addresses of brokers a client is told.
+`Proxy` listens and forwards; `kproto.study` reads the traffic; `address_rewriting` replaces the
+addresses of brokers in responses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which addresses of brokers stand in a response, and which of the proxy's take their place.
+"""Replaces the addresses of brokers in responses with those of the proxy.
 
-A broker is known by its id, so that one that moves keeps its place behind the proxy. Knows no
-socket and no loop: who opens ports is told which brokers want one.
+A broker is identified by its node id, so that a broker that moves keeps its port at the proxy.
+Knows no socket and no loop: it returns the brokers that need a port.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class Node(NamedTuple):
-    """A broker or controller by its id; without one, which is -1, by its address alone."""
+    """Identifies a broker or controller by its id; without an id (-1), by its address."""
 
     kind: str
     id: int
@@ -32,13 +32,13 @@ class Node(NamedTuple):
 
 
 class NodeFields(NamedTuple):
-    """Where a response names nodes: a list, or the response itself where that is empty."""
+    """Names the list of a response that has nodes, "" for the response itself, and the id field."""
 
     of: str
     node_id: str = "node_id"
 
 
-#: Where each response that clients read names brokers, by the names of classes and attributes.
+#: The fields with brokers of each response that clients read, by class and attribute names.
 NODE_FIELDS: Final[Mapping[str, tuple[NodeFields, ...]]] = {
     "MetadataResponse": (NodeFields("brokers"),),
     "FindCoordinatorResponse": (NodeFields(""), NodeFields("coordinators")),
@@ -69,9 +69,9 @@ _CONTROLLERS: Final = 2
 
 
 def nodes_in(message: Message) -> Iterator[tuple[Node, Address, Any]]:
-    """Each node that a response names, where that is, and the struct that says so.
+    """Yields each node that a response names, its address, and the struct that has them.
 
-    Nodes without an address, as in an answer that is an error, are left out.
+    Nodes without an address, as in an error response, are left out.
     """
     kind = "controller" if getattr(message, "endpoint_type", 1) == _CONTROLLERS else "broker"
     for fields in NODE_FIELDS.get(type(message)._generated().__name__, ()):
@@ -89,7 +89,7 @@ def _structs(message: Any, fields: NodeFields) -> Iterable[Any]:
 
 
 class NodeMap:
-    """Where each node is, and where it is met behind the proxy."""
+    """Maps each node to its address, and to the address that the proxy advertises for it."""
 
     def __init__(self) -> None:
         self._targets: dict[Node, Address] = {}
@@ -99,22 +99,23 @@ class NodeMap:
         return len(self._advertised)
 
     def target(self, node: Node) -> Address:
-        """Where a node is that has a place. Raises KeyError for one that nobody named."""
+        """Returns the address of a node. Raises KeyError for an unknown one."""
         return self._targets[node]
 
     def advertised(self, node: Node) -> Address | None:
-        """Where clients are told that a node is; None when it has no place yet."""
+        """Returns the advertised address of a node; None if it has none yet."""
         return self._advertised.get(node)
 
     def advertise(self, node: Node, target: Address, advertised: Address) -> None:
-        """Tell clients from now on that a node, which is at `target`, is at `advertised`."""
+        """Advertises the address `advertised` for a node at `target` from now on."""
         self._targets[node] = target
         self._advertised[node] = advertised
 
     def learn(self, message: Message) -> tuple[dict[Node, Address], dict[Node, Address]]:
-        """Take note of where the nodes are that a response names.
+        """Records the addresses of the nodes that a response names.
 
-        Returns where those are that have no place yet, and where those are now that moved.
+        Returns the addresses of nodes without an advertised one, and the new addresses of moved
+        nodes.
         """
         new: dict[Node, Address] = {}
         moved: dict[Node, Address] = {}
@@ -127,7 +128,7 @@ class NodeMap:
 
 
 def rewrite_addresses(message: Message, nodes: NodeMap) -> bool:
-    """Put the proxy's address where the response names a node that has a place; whether it did."""
+    """Replaces the addresses of advertised nodes in a response; returns whether any changed."""
     is_changed = False
     for node, _, struct in nodes_in(message):
         advertised = nodes.advertised(node)

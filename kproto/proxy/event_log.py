@@ -1,6 +1,7 @@
-"""What the log says of an event: as a line of text, or as JSON; and which events it leaves out.
+"""Formats the events of the log, as a line of text or as JSON, and filters them.
 
-Plain functions on plain data. No body is shown, so no secret is, but for SASL tokens when asked.
+Plain functions on plain data. Bodies are not shown, so no secrets are, except SASL tokens on
+request.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ _ARROWS: Final = {Side.CLIENT: "->", Side.BROKER: "<-"}
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are told: those of these api keys, and of clients whose id fits a pattern.
+    """Selects events by api keys, and by patterns of client ids; None for all.
 
-    None for all. Patterns are those of a shell (`billing-*`). What is of no API that can be told,
-    such as a broken frame, is always told.
+    Patterns are those of a shell (`billing-*`). Events without a known API, such as a broken frame,
+    are always selected.
     """
 
     api_keys: frozenset[int] | None = None
     client_ids: tuple[str, ...] | None = None
 
     def matches(self, event: Event) -> bool:
-        """Whether the event is told."""
+        """Returns whether the filter selects the event."""
         if self.api_keys is not None and event.api_key is not None:
             if event.api_key not in self.api_keys:
                 return False
@@ -46,9 +47,9 @@ class EventFilter:
 
 
 def parse_apis(texts: Iterable[str]) -> frozenset[int]:
-    """Api keys from names such as `Fetch`, or numbers; several in a text stand between commas.
+    """Returns api keys from names such as `Fetch`, or numbers, separated by commas.
 
-    Raises ConfigurationError, which names the nearest known API.
+    Raises ConfigurationError with the most similar known API.
     """
     known = {api_name(key).lower(): key for key in messages.API_KEYS}
     found = set()
@@ -66,10 +67,10 @@ def parse_apis(texts: Iterable[str]) -> frozenset[int]:
 
 
 def event_as_json(event: Event, connection: int, *, show_secrets: bool = False) -> dict[str, Any]:
-    """An event as plain data; what is not known, or does not apply, is left out.
+    """Returns an event as plain data, without the keys that are unknown or do not apply.
 
-    `us` is the time in microseconds since 1970, `latency_us` from request to response, `size` that
-    of the frame without its own size.
+    `us` is the time in microseconds since 1970, `latency_us` the time from request to response,
+    `size` that of the frame without its size field.
     """
     data: dict[str, Any] = {
         "us": event.time_us,
@@ -94,7 +95,9 @@ def event_as_json(event: Event, connection: int, *, show_secrets: bool = False) 
 
 
 def event_as_text(event: Event, connection: int, *, show_secrets: bool = False) -> str:
-    """An event as a line: time, connection, direction, name, version, size, latency, errors."""
+    """Returns an event as a line: time, connection, direction, name, version, size, latency,
+    errors.
+    """
     when = dt.datetime.fromtimestamp(event.time_us / 1e6).astimezone()
     parts = [f"{when:%H:%M:%S.%f}", f"#{connection}", _ARROWS[event.side], event.api]
     if event.version is not None:
@@ -117,7 +120,7 @@ def event_as_text(event: Event, connection: int, *, show_secrets: bool = False) 
 
 
 def _token(event: Event) -> bytes:
-    """The SASL token of an event; empty where it has none."""
+    """Returns the SASL token of an event; empty if it has none."""
     if event.kind is Kind.TOKEN:
         return event.data[4:]
     message = None if event.received is None else event.received.message

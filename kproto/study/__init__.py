@@ -1,9 +1,9 @@
-"""Any bytes of Kafka's protocol, taken apart for people.
+"""Dissects any bytes of Kafka's protocol into a tree for people to read.
 
 `annotate` (a message), `annotate_frame` (with size and header) and `annotate_records` (record
-batches) give a tree of `Node`s; `guess` says which messages bytes could be; `read_bytes` makes
-bytes of hex, a hexdump or base64; `to_text` and `to_json` show a tree. Stands on the layouts of
-`kproto.schema` and on `kproto.protocol`; knows no client, no broker, no socket and no clock.
+batches) return a tree of `Node`s; `guess` ranks the messages that bytes could be; `read_bytes`
+parses hex, a hexdump or base64; `to_text` and `to_json` print a tree. The package uses the layouts
+of `kproto.schema`, and `kproto.protocol`. It knows no client, no broker, no socket and no clock.
 """
 
 from .frames import annotate, annotate_frame, annotate_frames, annotate_records, find_message_class

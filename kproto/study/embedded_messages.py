@@ -1,8 +1,8 @@
-"""Messages inside fields of bytes: what members of a group say to each other.
+"""Dissects messages inside fields of bytes: subscriptions and assignments of group members.
 
-Owns which fields hold which. The bytes begin with an int16 version; a version higher than any known
-is read as the highest. What does not read as such a message to its end stays bytes, since a group
-may speak a protocol of its own.
+Maps fields to the messages that they hold. The bytes begin with an int16 version; a version higher
+than any known is read as the highest. Bytes that do not read as such a message to their end stay
+bytes, because a group may use a protocol of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EMBEDDED: Final = {
 
 
 def open_embedded(message: str, node: Node, field: LayoutField, budget: Budget) -> None:
-    """Take apart the bytes of `node`, a field of `message`, if they are such a message."""
+    """Dissects the bytes of `node`, a field of `message`, if they are an embedded message."""
     name = _EMBEDDED.get((message, field.attribute))
     content = node.value
     if name is None or not isinstance(content, bytes) or len(content) < 2:

@@ -1,6 +1,6 @@
-"""Requests with their answers as a list, and what they come to by API.
+"""Pairs requests with their responses, lists the pairs, and sums them by API.
 
-Plain functions on plain data: what passed in, lines of text or JSON out.
+Plain functions on plain data: events in, lines of text or JSON out.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = [
 
 
 class Exchange(NamedTuple):
-    """A request and its answer, each as far as it was seen; `number` counts them from 1.
+    """Pairs a request with its response, each as far as it was captured; `number` counts from 1.
 
-    What is neither, such as bytes that are missing, stands on the side that it belongs to.
+    An event that is neither, such as missing bytes, is held in the field of its side.
     """
 
     number: int
@@ -44,30 +44,30 @@ class Exchange(NamedTuple):
 
     @property
     def event(self) -> Event:
-        """The event that says most: the answer where there is one."""
+        """Returns the event that tells most: the response, if there is one."""
         found = self.response or self.request
         assert found is not None
         return found
 
     @property
     def version(self) -> int | None:
-        """The version that was asked for; where no request was seen, None or that of the answer."""
+        """Returns the version of the request; without a request, that of the response or None."""
         asked = None if self.request is None else self.request.version
         return self.event.version if asked is None else asked
 
     @property
     def time_us(self) -> int:
-        """When it began."""
+        """Returns the time of the request, in microseconds since 1970."""
         return (self.request or self.event).time_us
 
 
 def pair_exchanges(passed: Iterable[ConnectionEvent]) -> Iterator[Exchange]:
-    """What passed as exchanges, each when its answer has come, or is known not to come."""
+    """Yields exchanges, each when its response was captured or can no longer arrive."""
     number = 0
     for one in passed:
         event = one.event
         if event.side is Side.CLIENT and event.is_answered and event.correlation_id is not None:
-            continue  # it comes with its answer, or as not answered
+            continue  # its response or its UNANSWERED event follows
         if event.side is Side.CLIENT and event.kind is Kind.TOKEN:
             continue
         number += 1
@@ -78,9 +78,10 @@ def pair_exchanges(passed: Iterable[ConnectionEvent]) -> Iterator[Exchange]:
 
 
 def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
-    """An exchange as plain data; what is not known, or does not apply, is left out.
+    """Returns an exchange as plain data, without the keys that are unknown or do not apply.
 
-    `us` is when it began, in microseconds since 1970; sizes are of frames without their own size.
+    `us` is the time of the request, in microseconds since 1970; sizes do not count the size field
+    of frames.
     """
     event, request, response = exchange.event, exchange.request, exchange.response
     if event.kind is Kind.MISSING:
@@ -108,7 +109,9 @@ def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
 
 
 def exchange_as_text(exchange: Exchange) -> str:
-    """An exchange as a line: number, time, connection, client, API, sizes, latency, errors."""
+    """Returns an exchange as a line: number, time, connection, client, API, sizes, latency,
+    errors.
+    """
     event, request, response = exchange.event, exchange.request, exchange.response
     when = dt.datetime.fromtimestamp(exchange.time_us / 1e6).astimezone()
     parts = [f"{exchange.number:>6}", f"{when:%H:%M:%S.%f}", f"#{exchange.passed.connection}"]
@@ -132,7 +135,7 @@ def exchange_as_text(exchange: Exchange) -> str:
 
 
 def _notes(exchange: Exchange) -> list[str]:
-    """What there is to say of both; a request that cannot be read says so itself."""
+    """Returns the notes of both events; those of an unreadable request are marked."""
     notes = []
     request, response = exchange.request, exchange.response
     if request is not None:
@@ -150,10 +153,10 @@ def _notes(exchange: Exchange) -> list[str]:
 
 
 def opened(exchange: Exchange, *, show_secrets: bool = False) -> dict[str, Any]:
-    """An exchange with its messages in Kafka's JSON form, secrets hidden unless asked for.
+    """Returns an exchange with its messages in Kafka's JSON form, secrets hidden by default.
 
-    `request` and `response` are there as far as they were read; else `request_bytes` and
-    `response_bytes`, in hexadecimal, unless they may hold a secret.
+    `request` and `response` hold the messages. A message that could not be read is `request_bytes`
+    or `response_bytes` in hexadecimal instead, with bytes that may be secret as asterisks.
     """
     told = exchange_as_json(exchange)
     for name, event in (("request", exchange.request), ("response", exchange.response)):
@@ -174,7 +177,7 @@ def opened(exchange: Exchange, *, show_secrets: bool = False) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class ApiStats:
-    """What the exchanges of one API come to; latencies in microseconds, sizes in bytes."""
+    """Sums the exchanges of one API; latencies in microseconds, sizes in bytes."""
 
     count: int = 0
     request_bytes: int = 0
@@ -185,7 +188,7 @@ class ApiStats:
 
 
 def stats_by_api(listed: Iterable[Exchange]) -> dict[str, ApiStats]:
-    """What exchanges come to, by the name of the API."""
+    """Returns the sums of exchanges by the name of the API."""
     stats: dict[str, ApiStats] = {}
     for exchange in listed:
         event, request, response = exchange.event, exchange.request, exchange.response
@@ -205,14 +208,14 @@ def stats_by_api(listed: Iterable[Exchange]) -> dict[str, ApiStats]:
 
 
 def percentile(values: Sequence[int], percent: int) -> int | None:
-    """The value that so many percent do not exceed; None where there is none."""
+    """Returns the value that `percent` of the values do not exceed; None without values."""
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
 def stats_as_json(stats: dict[str, ApiStats]) -> dict[str, Any]:
-    """The sums by API as plain data."""
+    """Returns the sums by API as plain data."""
     return {
         name: {
             "count": mine.count,
@@ -228,7 +231,7 @@ def stats_as_json(stats: dict[str, ApiStats]) -> dict[str, Any]:
 
 
 def stats_as_table(stats: dict[str, ApiStats]) -> list[str]:
-    """The sums by API as lines of a table."""
+    """Returns the sums by API as lines of a table."""
     rows = [["API", "count", "bytes asked", "answered", "p50 ms", "p99 ms", "unanswered", "errors"]]
     for name, mine in sorted(stats.items(), key=lambda item: (-item[1].count, item[0])):
         errors = ", ".join(f"{error}×{count}" for error, count in mine.errors.most_common())

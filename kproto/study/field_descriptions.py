@@ -1,4 +1,4 @@
-"""What fields are for: the sentences of the glossary."""
+"""Describes fields by the sentences of the glossary."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["field_description"]
 
 @cache
 def field_description(message: str, struct: str, field: str) -> str:
-    """What a field is for, in one sentence; "" where that is not known.
+    """Returns the purpose of a field, in one sentence; "" if the glossary has none.
 
-    Names are those of the definition; of a message's own fields `struct` is the message.
+    Names are those of the definition. For a message's own fields, `struct` is the message.
     """
     return load_glossary().field(message, struct, field) or ""

@@ -1,7 +1,7 @@
-"""Cuts one direction of a connection into frames, and finds the next one where bytes are missing.
+"""Splits one direction of a connection into frames, and finds the next frame after a gap.
 
-Unlike `kproto.protocol.framing` it gives what it cannot read back as it came, so that one who
-passes bytes on loses none. Knows sizes alone; what a frame holds is told to it by questions.
+Unlike `kproto.protocol.framing` it returns unreadable bytes unchanged, so that a caller that
+forwards them loses none. Knows sizes only; functions of the caller check the content of frames.
 """
 
 from __future__ import annotations
@@ -19,30 +19,31 @@ _SIZE: Final = struct.Struct(">i")
 
 
 class FrameSplitter:
-    """Bytes in by `feed`, frames with their size out by `next_frame`.
+    """Takes bytes by `feed`, returns frames with their size by `next_frame`.
 
-    `lost` says why the stream can no longer be cut; what is left is then had by `take_unframed`.
+    `lost` gives the reason if the stream can no longer be split; `take_unframed` then returns the
+    remaining bytes.
     """
 
     def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
         self.max_frame_bytes = max_frame_bytes
         self.lost: str | None = None
         self._held = bytearray()
-        # While a frame is sought: where to search on, and where one may begin that is not whole.
+        # During a search: where it continues, and where a frame may begin that is not whole yet.
         self._searched = 0
         self._unfinished: list[int] = []
 
     @property
     def pending(self) -> int:
-        """How many bytes are here of which no frame was made."""
+        """Returns how many held bytes are in no frame yet."""
         return len(self._held)
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the stream, in their order."""
+        """Takes bytes of the stream, in their order."""
         self._held += data
 
     def next_frame(self) -> bytes | None:
-        """The next frame, its size in front; None until it is whole, or where `lost` says why."""
+        """Returns the next frame with its size; None until it is whole, or if `lost` is set."""
         held = self._held
         if self.lost is not None or len(held) < _SIZE.size:
             return None
@@ -61,7 +62,7 @@ class FrameSplitter:
         return whole
 
     def take_unframed(self) -> bytes:
-        """All bytes of which no frame was made; they are then no longer here."""
+        """Removes and returns all bytes that are in no frame."""
         rest = bytes(self._held)
         self._held.clear()
         self._searched = 0
@@ -74,11 +75,11 @@ class FrameSplitter:
         may_begin: Callable[[bytes], bool],
         is_frame: Callable[[bytes], bool],
     ) -> tuple[int, bool]:
-        """Drop bytes until a frame is at the front: how many were dropped, and whether one is.
+        """Drops bytes until a frame is at the front; returns how many, and whether one is there.
 
-        A frame begins where `start` matches, which looks at its first 12 bytes; `may_begin` is
-        asked about the first of its content, up to 256 bytes, and `is_frame` once it is whole.
-        What is not whole yet is kept, and does not keep a later one from being found.
+        `start` must match the first 12 bytes of the frame, `may_begin` gets up to 256 bytes of its
+        content, and `is_frame` the content once it is whole. A possible frame that is not whole yet
+        is kept, and a later one can still be found.
         """
         held = self._held
         unfinished, self._unfinished = self._unfinished, []
@@ -99,7 +100,7 @@ class FrameSplitter:
         return self._drop(min(self._unfinished, default=self._searched)), False
 
     def _is_whole_at(self, begin: int, is_frame: Callable[[bytes], bool]) -> bool:
-        """Whether a frame stands at a place; one that is not all there is noted."""
+        """Returns whether a whole frame begins at `begin`; an unfinished one is remembered."""
         held = self._held
         content = begin + _SIZE.size
         end = content + _SIZE.unpack_from(held, begin)[0]
@@ -120,11 +121,11 @@ class FrameSplitter:
         return count
 
 
-#: Places at which a frame may begin that is not whole yet; more are not kept in mind.
+#: Positions of possible unfinished frames that are remembered, at most.
 _MOST_UNFINISHED: Final = 100
 
-#: How much of a frame's content is looked at before it is whole.
+#: Bytes of a frame's content that are checked before it is whole.
 _HEAD_BYTES: Final = 256
 
-#: How many bytes a pattern of `seek` looks at; fewer at the end may yet be the begin of a frame.
+#: Bytes that a pattern of `seek` matches; fewer bytes at the end may be the beginning of a frame.
 _LONGEST_START: Final = 12

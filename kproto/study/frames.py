@@ -1,7 +1,7 @@
-"""Frames, headers, messages and records as trees: the way into the room.
+"""Annotates frames, headers, messages and records as trees: the entry points of the package.
 
-Owns what of a frame is there (size, header, body), which message it is, and what is done with the
-bytes behind a fault. Reading a message is `message_reader`'s, opening records `record_batches`'s.
+Detects the parts of a frame (size, header, body) and its message, and keeps the bytes after a
+fault. `message_reader` reads a message, `record_batches` opens records.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ __all__ = [
     "find_message_class",
 ]
 
-#: What is there: a frame with its size, a header and a body, or a body alone.
+#: The parts in the input: a frame with its size, a header and a body, or a body alone.
 Part: TypeAlias = Literal["frame", "message", "body"]
 PARTS: Final[tuple[Part, ...]] = ("frame", "message", "body")
 
 _SIZE_BYTES: Final = 4
 _UNSUPPORTED_VERSION: Final = (35).to_bytes(2, "big")
 
-#: What is not taken apart of records that hold credentials is hidden, by kind of node.
+#: Kinds of nodes whose bytes are not dissected; they are hidden in records that hold credentials.
 _RAW_KINDS: Final = frozenset({"unread", "trailing", "cut batch", "records of a batch"})
 
 
@@ -67,15 +67,15 @@ def annotate(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Node:
-    """The body of a message, without header, as a tree.
+    """Returns the body of a message, without header, as a tree.
 
-    `message` is a class, a name or an api key (see `find_message_class`). Broken bytes are no
-    error: the tree holds all up to the fault, then `unread` bytes; the first fault of the layer
-    `message` has the reason, path and offset of the DecodeError that `decode` raises. With
-    `trailing`, bytes behind the message are no fault. Record batches inside are opened;
-    `records_of` names the topic that they are from where the message does not. At most `max_nodes`
-    are kept (None for all), and at most `max_decompressed_bytes` come of all batches together.
-    Raises ConfigurationError for a message or version that is not known.
+    `message` is a class, a name or an api key (see `find_message_class`). Broken bytes raise no
+    error: the tree holds all nodes up to the fault, then `unread` bytes; the first fault of the
+    layer `message` has the reason, path and offset of the DecodeError that `decode` raises. With
+    `trailing`, bytes after the message are no fault. Record batches inside are opened; `records_of`
+    names their topic if the message does not. The tree keeps at most `max_nodes` (None for all),
+    and all batches together decompress to at most `max_decompressed_bytes`. Raises
+    ConfigurationError for an unknown message or version.
     """
     cls = find_message_class(message, response=response)
     check_version(cls, version)
@@ -96,12 +96,12 @@ def annotate_frame(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Node:
-    """A request or response, with or without size and header, as a tree.
+    """Returns a request or response, with or without size and header, as a tree.
 
-    The root's children are `size`, `header` and the message, as far as they are there: `part` says
-    what is, by default it is found out (see `detect_part`). A request with a header says itself
-    what it is; a response does not, and wants `message` and `version`. Bytes behind the body are a
-    node `trailing` and no fault, as brokers ignore them. The rest is as in `annotate`.
+    The root's children are `size`, `header` and the message, as far as they are present: `part`
+    names the parts, and is detected by default (see `detect_part`). The header of a request names
+    its api key and version; a response needs `message` and `version`. Bytes after the body are a
+    node `trailing` and no fault, because brokers ignore them. The rest is as in `annotate`.
     """
     cls = None if message is None else find_message_class(message, response=response)
     if cls is not None and version is not None:
@@ -165,10 +165,10 @@ def annotate_frames(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[Node]:
-    """Each of the requests that stand one behind the other, as `annotate_frame` gives it.
+    """Yields the tree of each request in a sequence of frames, as `annotate_frame` returns it.
 
-    Each has its size in front. Offsets of a frame count from its beginning. Bytes that are no such
-    sequence are one frame.
+    Each frame has its size in front. Offsets count from the beginning of their frame. Bytes that
+    are no such sequence are one frame.
     """
     cuts = _cuts(data)
     part: Part | None = "frame"
@@ -191,7 +191,7 @@ def annotate_records(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Node:
-    """Record batches and messages of any magic as a tree: records of a fetch, a log segment."""
+    """Returns record batches and messages of any magic as a tree, from a fetch or a log segment."""
     context = _context(max_nodes, records_of, max_decompressed_bytes)
     root = Node("records", "records", "records", 0, data, size=len(data), value=len(data))
     _batches(root, data, context)
@@ -201,10 +201,10 @@ def annotate_records(
 def find_message_class(
     message: type[Message] | str | int, *, response: bool = False
 ) -> type[Message]:
-    """The class of a message by its class, name or api key.
+    """Returns the class of a message by its class, name or api key.
 
-    A name may leave out `Request` or `Response`: `response` says which is meant. Letters may be of
-    either case. Raises ConfigurationError, with names that are near, for what is none.
+    A name may omit `Request` or `Response`: `response` chooses. Case does not matter. Raises
+    ConfigurationError with similar names for an unknown one.
     """
     if isinstance(message, type):
         return message
@@ -221,7 +221,7 @@ def find_message_class(
 
 
 def check_version(cls: type[Message], version: int) -> None:
-    """Raise ConfigurationError for a version that the message does not have."""
+    """Raises ConfigurationError for a version that the message does not have."""
     known = cls.VALID_VERSIONS
     if version not in known:
         text = f"{known.start} to {known.stop - 1}"
@@ -231,9 +231,9 @@ def check_version(cls: type[Message], version: int) -> None:
 def detect_part(
     data: bytes, cls: type[Message] | None, version: int | None, *, response: bool = False
 ) -> Part:
-    """Whether the bytes are a frame with its size, a message with its header, or a body.
+    """Returns whether the bytes are a frame with its size, a message with its header, or a body.
 
-    What fits is taken; of several the first that can be read to its end.
+    If several parts fit, the first one that can be read to its end is chosen.
     """
     size = int.from_bytes(data[:_SIZE_BYTES], "big", signed=True)
     is_sized = len(data) >= 8 and size == len(data) - _SIZE_BYTES
@@ -253,7 +253,9 @@ def detect_part(
 
 
 def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
-    """What a request is that says itself what it is; a size may be wrong, as of a frame cut off."""
+    """Detects the part of a request by its header; the size may be wrong, if a frame is
+    truncated.
+    """
     if is_sized:
         return "frame"
     fitting: dict[Part, tuple[int, int]] = {}
@@ -268,7 +270,7 @@ def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
 
 
 def _says(data: bytes, start: int, cls: type[Message], version: int) -> bool:
-    """Whether a request header of that message and version begins there."""
+    """Returns whether a request header of that message and version begins at `start`."""
     said = (cls.API_KEY or 0).to_bytes(2, "big", signed=True) + version.to_bytes(2, "big")
     return data[start : start + 4] == said
 
@@ -276,7 +278,7 @@ def _says(data: bytes, start: int, cls: type[Message], version: int) -> bool:
 def _readable(
     data: bytes, part: Part, cls: type[Message], version: int, response: bool
 ) -> tuple[int, int]:
-    """How well the bytes read as that part: whether to the very end, then how far."""
+    """Returns how well the bytes read as that part: whether to the end, then how far."""
     context = RecordsContext(Budget(0))
     root = Node("", "", "message", 0, data)
     pos = _SIZE_BYTES if part == "frame" else 0
@@ -300,13 +302,13 @@ def _known(
     if cls is None or version is None:
         what = "a response does" if response else "a body does"
         raise ConfigurationError(
-            f"{what} not say what it is: name the message and its version, or guess"
+            f"{what} not name its message: give the message and its version, or guess"
         )
     return cls, version
 
 
 def _cuts(data: bytes) -> list[int]:
-    """Where frames begin, and the end; [0] where the bytes are no frames."""
+    """Returns the start offsets of frames, and the end; [0] if the bytes are no frames."""
     cuts = [0]
     pos = 0
     while pos < len(data):
@@ -335,7 +337,7 @@ def _body(
     trailing: bool,
     limit: int | None = None,
 ) -> None:
-    """Read the message that begins where `root` does, and what is left, into it."""
+    """Reads the message that begins at `root`, and the remaining bytes, into it."""
     name = cls._definition().name
     shape = layout(cls._definition(), version)
     context.whole = issubclass(cls, Request)
@@ -388,17 +390,17 @@ def _batches(node: Node, data: bytes, context: RecordsContext, start: int = 0) -
 
 
 def _hide(node: Node, *, direct: bool = False) -> None:
-    """Mark what was not taken apart as secret."""
+    """Marks nodes whose bytes were not dissected as secret."""
     for found in node.children if direct else nodes(node):
         if found.kind in _RAW_KINDS:
             found.secret = True
 
 
 def _hide_rest(root: Node, cls: type[Message] | None) -> None:
-    """The same for what stands behind a message, where that has secrets or is not known."""
+    """Hides the bytes after a message, if the message has secrets or is unknown."""
     if cls is None or has_secrets(cls):
         _hide(root, direct=True)
-    if cls is None:  # it may be a SASL token, which goes without a header behind SaslHandshake v0
+    if cls is None:  # it may be a SASL token, which has no header after SaslHandshake v0
         for node in nodes(root):
             if node.name in ("correlation_id", "client_id"):
                 node.secret = True
@@ -413,7 +415,7 @@ def _request_header(
     version: int | None,
     context: RecordsContext,
 ) -> tuple[type[Message] | None, int | None, int]:
-    """The header of a request; what it says it is, and where the body begins."""
+    """Reads the header of a request; returns its class and version, and where the body begins."""
     if limit - pos >= 4:
         key = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         said = int.from_bytes(data[pos + 2 : pos + 4], "big", signed=True)
@@ -454,7 +456,7 @@ def _header(
 def _unknown(
     root: Node, builder: NodeBuilder, pos: int, cls: type[Message] | None, version: int | None
 ) -> None:
-    """What is said of a request whose api key or version no definition has."""
+    """Records the fault of a request whose api key or version no definition has."""
     name = "request_api_key" if cls is None else "request_api_version"
     wrong = next((node for node in nodes(root) if node.name == name), root)
     if cls is None:
@@ -469,7 +471,7 @@ def _unknown(
 
 
 def _version_of_answer(data: bytes, pos: int, version: int, root: Node) -> int:
-    """Error 35 to ApiVersions comes in the form of v0 (KIP-511)."""
+    """Returns 0 for an ApiVersions response with error 35, which has the layout of v0 (KIP-511)."""
     if data[pos : pos + 2] != _UNSUPPORTED_VERSION:
         return version
     root.notes.append(f"asked in v{version}; error 35 comes in the form of v0")

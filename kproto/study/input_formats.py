@@ -1,7 +1,7 @@
-"""Bytes as people give them: hex in any spacing, a hexdump, base64, escapes, or binary.
+"""Parses bytes as users enter them: hex in any spacing, a hexdump, base64, escapes, or binary.
 
-Owns which form a text has and what its bytes are. Nothing is guessed silently: a form that fits in
-part is an error that says where it does not.
+Detects the format of a text and returns its bytes. Nothing is guessed silently: a format that fits
+only in part is an error with the position.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _DUMP_LINE: Final = re.compile(
     r"\s*(?:0x)?(?P<offset>[0-9a-fA-F]{4,16})(?P<colon>:?)"
     r"(?P<hex>(?:\s{1,2}[0-9a-fA-F]{2,8}(?=\s|$))*)(?P<rest>.*)"
 )
-#: A line of any dump: one whose first word is an offset, also where its bytes cannot be read.
+#: A line of any dump: its first word is an offset, even if its bytes cannot be read.
 _OFFSET_LINE: Final = re.compile(
     r"\s*(?P<offset>0x[0-9a-fA-F]{4,16}|[0-9a-fA-F]{4,16}(?=:)|[0-9a-fA-F]{6,16})(?P<colon>:?)"
     r"(?:\s+(?P<word>[0-9a-fA-F]+)(?=\s|$).*|\s*)"
 )
 
-#: In which numbers `od -A` writes offsets: hex, octal (its own choice), decimal.
+#: Bases in which `od -A` writes offsets: hex, octal (its default), decimal.
 _BASES: Final = (16, 8, 10)
 _HEX_NOISE: Final = re.compile(r"0x|\\x|[\s:,;_\-\[\]{}()<>\"'.]", re.IGNORECASE)
 _HEX: Final = re.compile(r"[0-9a-fA-F]*")
@@ -36,7 +36,7 @@ _REPEATED: Final = "*"
 #: Most bytes that a line of a dump holds.
 _LINE_BYTES: Final = 64
 
-#: Most bytes that a dump may stand for: `*` stands for any number of lines.
+#: Most bytes that a dump may expand to: `*` stands for any number of lines.
 MAX_DUMPED_BYTES: Final = 104_857_600
 
 _READABLE: Final = "hexdump -C, xxd, od -t x1 and tcpdump -x give bytes in their order"
@@ -46,24 +46,24 @@ _NOT_WHOLE: Final = f"a dump whose offsets do not add up to its bytes; {_READABL
 FORMS: Final = ("auto", "hex", "base64", "binary")
 
 
-def read_bytes(given: bytes, form: str = "auto") -> bytes:
-    """The bytes that `input_formats` stands for, in one of `FORMS`.
+def read_bytes(data: bytes, form: str = "auto") -> bytes:
+    """Returns the bytes that `data` encodes, in one of `FORMS`.
 
-    `auto` takes text of hex digits (with spaces, `0x`, `\\x`, colons or commas between), the output
-    of `hexdump -C`, `xxd`, `od -t x1` or `tcpdump -x`, then base64 of either alphabet; what is
-    no text of ASCII is binary. Raises ConfigurationError for text that is none of these, for a dump
-    whose offsets do not add up, and for one of words in a machine's order (`hexdump`, `xxd -e`).
+    `auto` accepts hex digits (with spaces, `0x`, `\\x`, colons or commas between them), the output
+    of `hexdump -C`, `xxd`, `od -t x1` or `tcpdump -x`, then base64 of either alphabet; input
+    that is not ASCII is binary. Raises ConfigurationError for other text, for a dump whose offsets
+    do not add up, and for a dump of words in a machine's order (`hexdump`, `xxd -e`).
     """
     if form == "binary":
-        return given
+        return data
     try:
-        text = given.decode("ascii")
+        text = data.decode("ascii")
     except UnicodeDecodeError:
         if form == "auto":
-            return given
+            return data
         raise ConfigurationError(f"the input is not ASCII, and so no {form}") from None
     if form == "auto" and not _is_text(text):
-        return given
+        return data
     if form == "base64":
         return _base64(text)
     found = _dump(text)
@@ -77,7 +77,7 @@ def read_bytes(given: bytes, form: str = "auto") -> bytes:
         return _base64(text)
     raise ConfigurationError(
         f"the input is no hex ({_why_no_hex(text)}), no hexdump and no base64; "
-        "for bytes as they are say that it is binary"
+        "name the format binary for raw bytes"
     )
 
 
@@ -109,7 +109,7 @@ def _base64(text: str) -> bytes:
 
 
 def _dump(text: str) -> bytes | None:
-    """The bytes of a dump; None where the lines are none. Raises for one that cannot be read."""
+    """Returns the bytes of a dump; None for other lines. Raises for a dump that cannot be read."""
     lines = [line for line in text.splitlines() if line.strip()]
     for base in _BASES:
         found = _dump_by(lines, base)
@@ -121,7 +121,7 @@ def _dump(text: str) -> bytes | None:
 
 
 def _dump_by(lines: list[str], base: int) -> bytes | None:
-    """The bytes of a dump whose offsets have that base; None where they do not add up."""
+    """Returns the bytes of a dump with offsets in that base; None if they do not add up."""
     made = bytearray()
     first: int | None = None
     last = b""
@@ -164,7 +164,7 @@ def _dump_by(lines: list[str], base: int) -> bytes | None:
 
 
 def _of_line(match: re.Match[str]) -> bytes | None:
-    """The bytes of one line, without the text behind them."""
+    """Returns the bytes of one line, without the text after them."""
     held, rest = match["hex"], match["rest"]
     if match["colon"]:  # xxd: one space between groups, two in front of the text
         held = re.split(r"(?<=\S)\s{2,}", held)[0]
@@ -183,7 +183,7 @@ def _of_line(match: re.Match[str]) -> bytes | None:
 
 
 def _is_turned(words: list[str], behind: str) -> bool:
-    """Whether the text behind the words of a line says that the bytes in each are turned round."""
+    """Returns whether the text after the words of a line shows that their bytes are reversed."""
     turned = b"".join(bytes.fromhex(word)[::-1] for word in words if len(word) % 2 == 0)
     if _as_text(bytes.fromhex("".join(words))).rstrip() in behind:
         return False
@@ -195,7 +195,7 @@ def _as_text(data: bytes) -> str:
 
 
 def _why_no_dump(lines: list[str]) -> str:
-    """What is wrong with lines that begin with offsets, as those of dumps do; "" for others."""
+    """Returns the error in lines that begin with offsets, as those of dumps do; "" for others."""
     rows = [_OFFSET_LINE.fullmatch(line) for line in lines if line.strip() != _REPEATED]
     offsets = [int(row["offset"], 16) for row in rows if row is not None]
     if len(rows) < 2 or len(offsets) < len(rows) or offsets != sorted(set(offsets)):
@@ -212,5 +212,5 @@ def _why_no_dump(lines: list[str]) -> str:
 
 
 def _has_mark(line: str) -> bool:
-    """Whether a single line can be nothing but one of a dump."""
+    """Returns whether a single line is certainly one of a dump."""
     return "|" in line or re.match(r"\s*(0x)?[0-9a-fA-F]{4,16}: ", line) is not None

@@ -1,8 +1,9 @@
-"""IP packets that were sent in pieces: fragments as they were captured in, whole payloads out.
+"""Reassembles fragmented IP packets: fragments as captured in, whole payloads out.
 
-Pieces come in any order, and more than once where a packet was seen on two interfaces. A piece that
-overlaps what waits, or says otherwise, belongs to another packet of that number: what waits is then
-given up, as Linux and RFC 8200 drop packets with overlapping pieces. Knows no packet formats.
+Fragments arrive in any order, and more than once if a packet was captured on two interfaces. A
+fragment that overlaps or contradicts the held ones belongs to another packet with the same id: the
+held ones are dropped, as Linux and RFC 8200 drop packets with overlapping fragments. Knows no
+packet formats.
 """
 
 from __future__ import annotations
@@ -19,30 +20,32 @@ __all__ = [
     "FragmentReassembler",
 ]
 
-#: Bytes of pieces that are held; with more, the packet that began first is given up. What Linux
-#: holds by default (ipfrag_high_thresh).
+#: Bytes of fragments that are held; with more, the oldest packet is dropped. The default of Linux
+#: (ipfrag_high_thresh).
 MAX_WAITING_BYTES: Final = 4_194_304
 
-#: Pieces that are held so, as small ones cost more than their bytes.
+#: Fragments that are held, because small ones cost more than their bytes.
 MAX_WAITING_PIECES: Final = 10_000
 
-#: How long the pieces of a packet may be apart, in microseconds: a minute, as RFC 8200 says; Linux
-#: waits for half of it.
+#: How long the fragments of a packet may be apart, in microseconds: a minute by RFC 8200; Linux
+#: waits half of it.
 MAX_AGE_US: Final = 60_000_000
 
 #: Largest payload of an IP packet, by the 16 bits of its length.
 MAX_PAYLOAD_BYTES: Final = 65_535
 
-#: Sizes of all pieces but the last are multiples of it, as offsets count in it.
+#: The unit of fragment offsets, in bytes: sizes of all fragments except the last are multiples.
 _UNIT: Final = 8
 
 
-#: Source, target, number and protocol of a packet.
+#: Source, target, id and protocol of a packet.
 PacketId: TypeAlias = tuple[bytes, bytes, int, int]
 
 
 class Fragment(NamedTuple):
-    """A piece: which packet it is `of`, where its bytes stand there, and whether `more` follow."""
+    """Describes a fragment: the packet that it is `of`, its offset there, and whether `more`
+    follow.
+    """
 
     time_us: int
     of: PacketId
@@ -53,7 +56,7 @@ class Fragment(NamedTuple):
 
 @dataclass(slots=True)
 class _Packet:
-    """A packet that is not whole yet, or was: its pieces stay, to know them again."""
+    """Holds the fragments of a packet; they stay after it is whole, to recognise duplicates."""
 
     begun_us: int
     pieces: dict[int, bytes] = field(default_factory=dict)
@@ -65,18 +68,18 @@ class _Packet:
 
 @dataclass(slots=True)
 class FragmentReassembler:
-    """Pieces that wait for the others of their packet."""
+    """Holds fragments until all others of their packet have arrived."""
 
     max_waiting_bytes: int = MAX_WAITING_BYTES
     max_waiting_pieces: int = MAX_WAITING_PIECES
-    #: Pieces that were given up, and those that are none.
+    #: Count of fragments that were dropped or are invalid.
     left_out: int = 0
     _packets: dict[PacketId, _Packet] = field(init=False, default_factory=dict)
     _bytes: int = field(init=False, default=0)
     _pieces: int = field(init=False, default=0)
 
     def add(self, fragment: Fragment) -> bytes | None:
-        """Take a piece; the whole payload when it was the last that was missing."""
+        """Takes a fragment; returns the whole payload if it was the last missing one."""
         end = fragment.offset + len(fragment.data)
         is_uneven = fragment.more and end % _UNIT != 0
         if not fragment.data or is_uneven or end > MAX_PAYLOAD_BYTES:
@@ -108,7 +111,7 @@ class FragmentReassembler:
         return payload
 
     def end(self) -> int:
-        """Give up what waits; how many pieces were left out in all."""
+        """Drops all held fragments; returns how many were left out in all."""
         for of in list(self._packets):
             self._forget(of)
         return self.left_out
@@ -129,7 +132,7 @@ class FragmentReassembler:
 
 
 def _contradicts(packet: _Packet, fragment: Fragment, end: int) -> bool:
-    """Whether a piece cannot be of the same packet: it overlaps, or the ends differ."""
+    """Returns whether a fragment cannot be of the same packet: it overlaps, or the ends differ."""
     if packet.is_whole:
         return True
     at = bisect_left(packet.offsets, fragment.offset)

@@ -1,4 +1,4 @@
-"""A tree as JSON: the shape that docs/how-to/decode.md describes."""
+"""Converts a tree to JSON, in the shape that docs/how-to/decode.md describes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["to_json"]
 
 
 def to_json(node: Node, *, show_secrets: bool = False) -> dict[str, Any]:
-    """The node and all below it as plain data; docs/how-to/decode.md describes each key.
+    """Returns the node and its descendants as plain data; docs/how-to/decode.md describes each key.
 
-    Secrets are `<hidden>`, in `value` and `bytes` alike, unless `show_secrets`.
+    Secrets are `<hidden>`, in `value` and in `bytes`, unless `show_secrets`.
     """
     hidden = node.secret and not show_secrets
     return {

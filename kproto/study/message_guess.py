@@ -1,10 +1,9 @@
-"""Which messages, in which versions, bytes could be: ranked, with the reasons.
+"""Ranks the messages and versions that bytes could be, with reasons.
 
 Every message of the definitions is read at every version, as a body, and requests and responses
-behind a header too. What reads to the last byte is ranked by how plausible its values are: codes
-that have a name, text that is printable, times of this century, records whose checksum is right.
-Owns the points; reading is `message_reader`'s. The work is bounded by bytes and by nodes, not by a
-clock.
+after a header too. Messages that read to the last byte are ranked by plausible values: codes with a
+name, printable text, times of this century, records with a right checksum. This module assigns the
+points; `message_reader` reads. The work is bounded by bytes and by nodes, not by a clock.
 """
 
 from __future__ import annotations
@@ -31,29 +30,29 @@ from .value_meanings import api_name, has_names, meaning_of
 
 __all__ = ["MAX_GUESSED_BYTES", "MAX_GUESSED_NODES", "Guess", "guess"]
 
-#: Most bytes that are guessed at: each message may copy them once. A frame of this size that is no
-#: request, which says itself what it is, is mostly records of a fetch.
+#: Most bytes for a guess: each message may copy them once. A larger frame is a request, whose
+#: header names it, or mostly records of a fetch.
 MAX_GUESSED_BYTES: Final = 4_194_304
 
-#: Most nodes that are read of one candidate: some hundreds tell as much as all of them.
+#: Most nodes that are read per candidate: a few hundred tell as much as all of them.
 MAX_GUESSED_NODES: Final = 400
 
-#: Most bytes that compressed batches may come to while guessing.
+#: Most bytes to which compressed batches may decompress in a guess.
 _MAX_DECOMPRESSED_BYTES: Final = 1_048_576
 
 #: 2000-01-01 and 2100-01-01, in ms since the Unix epoch.
 _THIS_CENTURY: Final = range(946_684_800_000, 4_102_444_800_000)
 
-#: What else than requests and responses weighs: they are what goes over sockets.
+#: Points of messages that are neither request nor response, because sockets carry no others.
 _NOT_SENT: Final = -3.0
 
 
 class Guess(NamedTuple):
-    """One message that the bytes could be.
+    """Describes one message that the bytes could be.
 
-    `versions` are those that read the bytes alike, `part` is what is there of a frame. `score` only
-    ranks; above 0 is for. `exact` says that all bytes are read; a guess that is not is only made
-    where there is none that is. `reasons` say why, in words.
+    `versions` read the bytes alike; `part` names the parts of a frame that are present. `score`
+    only ranks; a positive one speaks for the message. `exact` means that all bytes are read;
+    guesses that are not exact are returned only if none is. `reasons` explain the score in words.
     """
 
     message: str
@@ -65,12 +64,12 @@ class Guess(NamedTuple):
 
     @property
     def is_response(self) -> bool:
-        """Whether it is a response, which `annotate_frame` wants to be told."""
+        """Returns whether it is a response, the argument of `annotate_frame`."""
         return self.message.endswith("Response")
 
 
 class _EnoughError(Exception):
-    """As many nodes were read as one candidate may have."""
+    """Ends reading when a candidate has its most nodes."""
 
 
 class _Steps(Budget):
@@ -81,9 +80,10 @@ class _Steps(Budget):
 
 
 def guess(data: bytes, *, most: int = 10) -> list[Guess]:
-    """The messages that the bytes could be, the most plausible first, at most `most` of them.
+    """Returns the messages that the bytes could be, the most plausible first, at most `most` of
+    them.
 
-    Raises ConfigurationError where there are more than MAX_GUESSED_BYTES.
+    Raises ConfigurationError if there are more than MAX_GUESSED_BYTES.
     """
     if len(data) > MAX_GUESSED_BYTES:
         raise ConfigurationError(
@@ -97,7 +97,7 @@ def guess(data: bytes, *, most: int = 10) -> list[Guess]:
 
 
 def _requests_with_header(data: bytes) -> Iterator[Guess]:
-    """What the bytes say themselves, as a frame or behind a header."""
+    """Yields guesses from the request headers that the bytes may begin with."""
     for part, start in (("frame", 4), ("message", 0)):
         size = int.from_bytes(data[:4], "big", signed=True)
         if len(data) < start + 8 or (start and size != len(data) - 4):
@@ -147,7 +147,7 @@ def _others(data: bytes) -> Iterator[Guess]:
 
 
 def _with_size(made: Guess, size: int) -> Guess:
-    """A guess for which it speaks that the first bytes are the size of all others."""
+    """Returns a guess with points for the first bytes, which are the size of all others."""
     why = f"the first 4 bytes are the size, {size - 4}"
     return made._replace(score=made.score + 8, reasons=(why, *made.reasons))
 
@@ -161,7 +161,7 @@ def _classes() -> tuple[type[Message], ...]:
 def _candidate(
     data: bytes, cls: type[Message], version: int, part: Part, start: int
 ) -> Guess | None:
-    """The guess that the body of that message begins at `start`; None where it cannot."""
+    """Returns the guess that the body of that message begins at `start`; None if it cannot."""
     name = cls._definition().name
     context = RecordsContext(
         _Steps(MAX_GUESSED_NODES), max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES
@@ -255,7 +255,7 @@ def _points(node: Node, message: str) -> tuple[float, str]:
 
 
 def root_of(node: Node) -> Node | None:
-    """The node itself where it is no message inside another one."""
+    """Returns the node itself, unless it is a message inside another one."""
     return None if node.value is not None and node.path else node
 
 
@@ -286,7 +286,7 @@ _LARGE: Final = ("bytes", "_ms", "operations", "session_id", "timeout", "subscri
 
 
 def _merged(found: list[Guess]) -> list[Guess]:
-    """Versions that read the bytes alike are one guess."""
+    """Merges guesses whose versions read the bytes alike."""
     together: dict[tuple[object, ...], Guess] = {}
     for one in found:
         key = (one.message, one.part, one.score, one.exact, one.reasons)

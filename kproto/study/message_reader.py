@@ -1,9 +1,9 @@
-"""Reads one message by its layout into nodes, until its end or until something is wrong.
+"""Reads one message by its layout into nodes, until its end or the first error.
 
-A reader of its own: it shares neither code nor words with the generated classes and with the walk
-that explains their errors, so that each can be tested by the other. Owns what each type is on the
-wire. What stands inside fields of records is asked of `records_context`, what values mean of
-`value_meanings`. Every step goes forward in the bytes, and the depth is that of the definition.
+The reader is independent: it shares no code with the generated classes or with the walk that
+explains their errors, so that tests can compare them. It implements the wire format of each type. A
+`ContentReader` opens fields of records and bytes, and `value_meanings` explains values. Every step
+moves forward in the bytes, and the depth is that of the definition.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from .value_meanings import meaning_of
 
 __all__ = ["ContentReader", "MessageReader", "Secrets", "UnreadableError", "minimal_size"]
 
-#: Opens what stands in a field of records or bytes: by the node, its field and the topic that the
-#: bytes name. The node owns all its bytes, and may give some to children.
+#: Opens the content of a field of records or bytes, by its node, field and the topic that the
+#: message names. The node owns all its bytes, and may pass some to children.
 ContentReader: TypeAlias = Callable[[Node, LayoutField, str], None]
 
 #: The attributes of a struct, by its class name, that carry a secret.
@@ -47,7 +47,7 @@ _METADATA_TOPIC_ID: Final = bytes(15) + b"\1"
 
 
 class UnreadableError(Exception):
-    """Reading cannot go on; the fault stands in the tree already."""
+    """Ends reading; the tree already has the fault."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.reason)
@@ -55,7 +55,7 @@ class UnreadableError(Exception):
 
 
 def minimal_size(value: int) -> int:
-    """How many bytes an unsigned varint of that value needs."""
+    """Returns how many bytes an unsigned varint of that value needs."""
     return max(1, (value.bit_length() + 6) // 7)
 
 
@@ -83,13 +83,13 @@ class MessageReader:
         self.buffer = buffer
         self.layer = layer
         self.topic = ""
-        #: Behind the last byte that a node owns.
+        #: The offset after the last byte that a node owns.
         self.reached = 0
 
     def read(self, shape: StructLayout, root: Node) -> int:
-        """Read the message that begins where `root` does, into it; the position behind it.
+        """Reads the message that begins at `root` into it; returns the position after it.
 
-        Raises StopError.
+        Raises UnreadableError.
         """
         self.reached = root.offset
         try:
@@ -103,7 +103,9 @@ class MessageReader:
     # Structs
 
     def fields(self, shape: StructLayout, node: Node, pos: int, path: str) -> int:
-        """The fields of a struct in their places, then its tags."""
+        """Reads the fields of a struct in wire order, then its tags; returns the position after
+        them.
+        """
         for field in shape.fields:
             pos = self.field(shape, field, node, pos, f"{path}.{field.attribute}".lstrip("."))
         return self.tags(shape, node, pos, path) if shape.flexible else pos
@@ -128,7 +130,7 @@ class MessageReader:
         node: Node,
         pos: int,
     ) -> int:
-        """The value of `node`, which begins at `pos`; the position behind it."""
+        """Reads the value of `node`, which begins at `pos`; returns the position after it."""
         try:
             if kind.kind == "array":
                 end = self.array(shape, field, kind, node, pos)
@@ -147,7 +149,7 @@ class MessageReader:
         return end
 
     def finish(self, shape: StructLayout, field: LayoutField, kind: WireType, node: Node) -> None:
-        """What a leaf means, whether it is secret, and what stands inside it."""
+        """Sets the meaning of a leaf and whether it is secret, and opens its content."""
         value = node.value
         if field.attribute in _TOPIC_NAMES and isinstance(value, str):
             self.topic = value
@@ -204,7 +206,7 @@ class MessageReader:
     def tag(
         self, shape: StructLayout, parent: Node, pos: int, path: str, previous: int
     ) -> tuple[int, int]:
-        """One tagged field: its number, its size in bytes, what it holds."""
+        """Reads one tagged field: its number, its size in bytes, its content."""
         start = pos
         node = self.node(parent, "tag", path, "tag", pos)
         try:
@@ -283,7 +285,7 @@ class MessageReader:
     def skip(
         self, node: Node, element: WireType, width: int, index: int, count: int, pos: int
     ) -> int:
-        """The rest of an array of fixed width, of which no node is kept, in one step."""
+        """Skips the rest of an array of fixed width, of which no node is kept, in one step."""
         left = count - index
         end = pos + left * width
         if end <= self.size:
@@ -299,7 +301,7 @@ class MessageReader:
             self.fixed(element, at, pos)
         else:
             self.fields(element.struct, at, pos, at.path)
-        raise AssertionError("what does not fit was read")
+        raise AssertionError("an element past the end was read")
 
     # Leaves
 
@@ -315,7 +317,7 @@ class MessageReader:
         return end
 
     def counted(self, kind: WireType, node: Node, pos: int) -> int:
-        """A string, bytes or records."""
+        """Reads a string, bytes or records; returns the position after them."""
         start = pos
         is_text = kind.kind == "string"
         count, pos = self.length(kind, node, pos, 2 if is_text else 4)
@@ -340,10 +342,10 @@ class MessageReader:
         self.owns(node, start, end)
         return end
 
-    # Numbers that say how much follows
+    # Lengths and counts
 
     def length(self, kind: WireType, node: Node, pos: int, width: int) -> tuple[int, int]:
-        """A length or count, -1 for null, and the position behind it."""
+        """Returns a length or count, -1 for null, and the position after it."""
         start = pos
         expected = _expected(kind)
         if kind.compact:
@@ -378,7 +380,7 @@ class MessageReader:
 
     @staticmethod
     def said(node: Node, value: int, pos: int, size: int) -> int:
-        """The value of 32 bits; what is odd about how it is written is noted."""
+        """Returns the value of 32 bits; notes an encoding that is not minimal."""
         kept = value & 0xFFFFFFFF
         if kept != value:
             node.notes.append("the varint has more than 32 bits; those above are dropped")
@@ -391,7 +393,7 @@ class MessageReader:
     # Bytes
 
     def owns(self, node: Node, start: int, end: int) -> None:
-        """The bytes from `start` to `end` are the node's own."""
+        """Gives the node the bytes from `start` to `end` as its own."""
         node.own = end - start
         node.size = max(node.size, end - node.offset)
         self.reached = max(self.reached, end)
@@ -409,13 +411,13 @@ class MessageReader:
     def stop(
         self, node: Node, reason: str, offset: int, expected: str, path: str | None = None
     ) -> NoReturn:
-        """Everything in front of the fault is read, nothing behind it. Raises StopError."""
+        """Records a fault; all bytes before it were read. Raises UnreadableError."""
         raise self.stopped(node, reason, offset, expected, path)
 
     def stopped(
         self, node: Node, reason: str, offset: int, expected: str, path: str | None
     ) -> UnreadableError:
-        """The error of a fault, which stands at `node` from now on."""
+        """Records a fault at `node`; returns its error."""
         if offset > self.reached:
             self.owns(node, node.offset, offset)
         where = node.path if path is None else path
@@ -424,7 +426,7 @@ class MessageReader:
 
 
 def _width(kind: WireType) -> int | None:
-    """How many bytes each value takes; None where that varies."""
+    """Returns how many bytes each value takes; None if that varies."""
     if kind.struct is None:
         return _FIXED[kind.kind].size if kind.kind in _FIXED else None
     if kind.nullable or kind.struct.flexible:
@@ -438,7 +440,7 @@ def _present(present: bool) -> str:
 
 
 def _expected(kind: WireType) -> str:
-    """What a value of the type is on the wire, in words."""
+    """Describes the wire format of a type in words."""
     null = " or null" if kind.nullable else ""
     if kind.kind in _FIXED:
         size = _FIXED[kind.kind].size

@@ -1,7 +1,7 @@
-"""Messages of magic 0 and 1 as nodes, and those inside a compressed wrapper.
+"""Dissects messages of magic 0 and 1 into nodes, and those inside a compressed wrapper.
 
-Owns the order of their fields and what can be wrong with them. Source: Kafka's documentation, "Old
-Message Format"; KIP-31, KIP-32.
+Knows the order of their fields and their errors. Source: Kafka's documentation, "Old Message
+Format"; KIP-31, KIP-32.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _LZ4: Final = 3
 def read_message(
     builder: NodeBuilder, node: Node, context: RecordsContext, wrapper: int | None = None
 ) -> None:
-    """The message that begins where `node` does and ends at the limit of `node_builder`.
+    """Reads the message from the start of `node` to the limit of `builder`.
 
-    `wrapper` is the magic of the one that it stands in. Raises StopError.
+    `wrapper` is the magic of the wrapper message around it. Raises UnreadableError.
     """
     start, limit = node.offset, builder.limit
     offset, node.value, pos = builder.number(node, "offset", "int64", start)
@@ -88,7 +88,7 @@ def _unwrap(
     codec: Codec,
     context: RecordsContext,
 ) -> None:
-    """The messages in the value of a wrapper."""
+    """Reads the messages in the value of a wrapper."""
     node.kind = "wrapper message"
     value.meaning = ""
     if not isinstance(value.value, bytes):

@@ -1,7 +1,7 @@
-"""Nodes for what is no message: the parts of record batches, records and framings.
+"""Builds nodes for bytes outside of messages: the parts of record batches, records and framings.
 
-Owns how a number, a varint and some bytes at a position become nodes, and what is said where they
-are cut off. Knows neither batches nor messages.
+Turns a number, a varint or some bytes at a position into a node, and reports truncation. Knows
+neither batches nor messages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FORMATS: Final = {
 
 
 class NodeBuilder:
-    """Makes nodes out of `data[:limit]`; `layer` is that of the faults."""
+    """Builds nodes from `data[:limit]`; `layer` is that of the faults."""
 
     def __init__(
         self, data: bytes, limit: int, budget: Budget, buffer: str = "", layer: str = "records"
@@ -36,14 +36,14 @@ class NodeBuilder:
         self.layer = layer
 
     def node(self, parent: Node, name: str, kind: str, pos: int) -> Node:
-        """An empty node below `parent`."""
+        """Returns an empty node below `parent`."""
         path = f"{parent.path}{name}" if name.startswith("[") else f"{parent.path}.{name}"
         made = Node(name, path.lstrip("."), kind, pos, self.data, buffer=self.buffer)
         self.budget.add(parent, made)
         return made
 
     def number(self, parent: Node, name: str, kind: str, pos: int) -> tuple[Node, int, int]:
-        """A number of fixed width: its node, its value, the position behind it."""
+        """Returns the node and value of a number of fixed width, and the position after it."""
         shape = _FORMATS[kind]
         node = self.node(parent, name, kind, pos)
         end = pos + shape.size
@@ -55,14 +55,14 @@ class NodeBuilder:
         return node, value, end
 
     def uvarint(self, parent: Node, name: str, pos: int) -> tuple[Node, int, int]:
-        """An unsigned varint of up to 5 bytes."""
+        """Returns an unsigned varint of up to 5 bytes."""
         node = self.node(parent, name, "uvarint", pos)
         value, end = self.bits(node, pos, 5)
         node.value = value
         return node, value, end
 
     def varint(self, parent: Node, name: str, pos: int, longest: int = 5) -> tuple[Node, int, int]:
-        """A signed varint, zigzag, of up to 5 bytes, or 10 for a `varlong`."""
+        """Returns a signed varint, zigzag, of up to 5 bytes, or 10 for a `varlong`."""
         node = self.node(parent, name, "varint" if longest == 5 else "varlong", pos)
         bits, end = self.bits(node, pos, longest)
         value = (bits >> 1) ^ -(bits & 1)
@@ -70,7 +70,9 @@ class NodeBuilder:
         return node, value, end
 
     def bits(self, node: Node, pos: int, longest: int) -> tuple[int, int]:
-        """The bits of a varint, as the first bytes that `node` owns."""
+        """Reads the bits of a varint, the first bytes that `node` owns; returns the next
+        position.
+        """
         mask = 0xFFFFFFFF if longest == 5 else 0xFFFFFFFFFFFFFFFF
         value = 0
         for index in range(longest):
@@ -90,7 +92,7 @@ class NodeBuilder:
         raise UnreadableError(self.fault(node, f"a varint of more than {longest} bytes", pos))
 
     def content(self, node: Node, pos: int, length: int) -> int:
-        """Give `node` the bytes that its length announces, null for -1; the position behind."""
+        """Gives `node` the bytes of its length, null for -1; returns the position after them."""
         if length < -1:
             self.stop(node, f"negative length {length}", node.offset)
         end = pos + max(length, 0)
@@ -105,20 +107,20 @@ class NodeBuilder:
 
     @staticmethod
     def owns(node: Node, end: int) -> None:
-        """All bytes of `node` up to `end` are its own."""
+        """Gives `node` all bytes up to `end` as its own."""
         node.own = node.size = end - node.offset
 
     def fault(self, node: Node, reason: str, offset: int, expected: str = "") -> Fault:
-        """Note a fault that reading can go on behind."""
+        """Records a fault after which reading continues."""
         node.fault = node.fault or Fault(reason, node.path, offset, expected, self.layer)
         return node.fault
 
     def stop(self, node: Node, reason: str, offset: int, expected: str = "") -> NoReturn:
-        """Note a fault that reading cannot go on behind."""
+        """Records a fault that ends reading. Raises UnreadableError."""
         raise UnreadableError(self.fault(node, reason, offset, expected))
 
     def rest(self, parent: Node, pos: int, end: int, kind: str = "unread") -> None:
-        """What nothing could be made of."""
+        """Adds a node for the bytes from `pos` to `end`, which were not read."""
         if pos < end:
             node = self.node(parent, kind, kind, pos)
             self.owns(node, end)
@@ -126,7 +128,7 @@ class NodeBuilder:
 
 
 def printable_text(data: bytes) -> str:
-    """The bytes as text in quotes, where they are printable text; else ""."""
+    """Returns the bytes as text in quotes, where they are printable text; else ""."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

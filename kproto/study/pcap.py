@@ -1,9 +1,9 @@
-"""Captures as tcpdump and Wireshark write them: the TCP segments in pcap and pcapng files.
+"""Reads the TCP segments of pcap and pcapng files, as tcpdump and Wireshark write them.
 
-The files are read here, the packets by dpkt, which the extra `capture` brings: Ethernet with VLAN
-tags, Linux cooked (v1 and v2, `tcpdump -i any`), loopback and bare IP; IPv4 and IPv6. What is no
-TCP is left out and counted, and so is what cannot be read. IP packets that were sent in pieces are
-put together.
+This module reads the files; dpkt, which the extra `capture` installs, reads the packets: Ethernet
+with VLAN tags, Linux cooked (v1 and v2, `tcpdump -i any`), loopback and bare IP; IPv4 and IPv6.
+Packets that are not TCP or cannot be read are skipped and counted. Fragmented IP packets are
+reassembled.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class _Readable(Protocol):
 
 @dataclass(slots=True)
 class SkippedPackets:
-    """What was left out of a capture: packets that are no TCP, and those that cannot be read.
+    """Counts the skipped packets of a capture: `other` than TCP, and `broken` ones.
 
-    `ip_fragments` are pieces of IP packets that never got whole; `in_part` are packets of which the
-    file has only the first bytes, which are read as far as they go; `cut_off` says where the file
-    ends too early, or is broken, and None where it does not.
+    `fragments` counts those of IP packets that never became whole; `in_part` counts packets of
+    which the file has only the first bytes, which are still read. `cut_off` describes where the
+    file is truncated or broken; None if it is not.
     """
 
     other: int = 0
@@ -73,14 +73,14 @@ class _Interface(NamedTuple):
 
 
 def is_capture(start: bytes) -> bool:
-    """Whether a file that begins so is a pcap or pcapng file."""
+    """Returns whether `start` is the beginning of a pcap or pcapng file."""
     return start[:4] in _PCAP or start[:4] == _SECTION
 
 
 def read_segments(file: _Readable, skipped: SkippedPackets | None = None) -> Iterator[Segment]:
-    """The TCP segments of a pcap or pcapng file; `skipped` counts what is left out.
+    """Yields the TCP segments of a pcap or pcapng file; `skipped` counts the other packets.
 
-    Raises DecodeError for what is no such file, and ConfigurationError where dpkt is missing.
+    Raises DecodeError for another file, and ConfigurationError if dpkt is not installed.
     """
     counted = SkippedPackets() if skipped is None else skipped
     pieces = FragmentReassembler()
@@ -105,7 +105,7 @@ def _segment_reader(
             "pip install 'kproto[capture]'"
         ) from None
     dpkt: Any = packets  # it sets attributes that no checker can know
-    # Linux calls bare IP 101, BSD 12 and 14; 228 and 229 say which IP it is.
+    # Bare IP is 101 on Linux, 12 and 14 on BSD; 228 and 229 are IPv4 and IPv6.
     links: dict[int, Any] = {
         0: dpkt.loopback.Loopback,
         108: dpkt.loopback.Loopback,
@@ -116,7 +116,7 @@ def _segment_reader(
         229: dpkt.ip6.IP6,
     }
     bare = (12, 14, 101)
-    # What dpkt lets through of its own on broken packets, beside its errors.
+    # Errors that dpkt raises on broken packets.
     faults = (dpkt.Error, ValueError, IndexError, KeyError, struct.error, TypeError, AttributeError)
 
     def to_segment(packet: _Packet) -> Segment | None:
@@ -166,10 +166,10 @@ def _segment_reader(
 
 
 def _fragment(time_us: int, layer: Any) -> Fragment | None:
-    """The piece that an IP packet is; None where it is whole.
+    """Returns the fragment in an IP packet; None if the packet is whole.
 
-    What it is of ends with the protocol. The data of one that was not captured whole, or that
-    cannot be taken apart here, is empty.
+    `of` ends with the protocol. The data is empty if the fragment was not captured whole, or cannot
+    be dissected here.
     """
     if hasattr(layer, "mf"):
         if not (layer.mf or layer.offset):
@@ -192,7 +192,7 @@ def _fragment(time_us: int, layer: Any) -> Fragment | None:
 
 
 def _host(packed: bytes) -> str:
-    from ipaddress import ip_address  # not loaded for those who read recordings
+    from ipaddress import ip_address  # recordings do not need it
 
     return str(ip_address(packed))
 
@@ -212,7 +212,7 @@ def _of_pcap(file: _Readable, order: str, units: int, counted: SkippedPackets) -
     if len(head) < 20:
         counted.cut_off = "the file ends in its header"
         return
-    link = struct.unpack(order + "I", head[16:])[0] & 0xFFFF  # above it stand other facts
+    link = struct.unpack(order + "I", head[16:])[0] & 0xFFFF  # the upper bits hold other values
     record = struct.Struct(order + "IIII")
     number = 0
     while start := file.read(record.size):
@@ -274,7 +274,7 @@ def _of_pcapng(file: _Readable, counted: SkippedPackets) -> Iterator[_Packet]:
 def _of_block(
     kind: int, order: str, body: bytes, interfaces: list[_Interface], counted: SkippedPackets
 ) -> _Packet | None:
-    """The packet of a block, if it has one; an interface is added to `interfaces`."""
+    """Returns the packet of a block, if it has one; adds an interface to `interfaces`."""
     if kind == _INTERFACE:
         interfaces.append(_interface(order, body))
         return None

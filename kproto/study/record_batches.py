@@ -1,8 +1,8 @@
-"""Record batches (magic 2) as nodes, down to keys, values and headers of records.
+"""Dissects record batches (magic 2) into nodes, down to keys, values and headers of records.
 
-Owns the order of the fields of a batch and of a record, and what can be wrong with them. A wrong
-checksum is a fault behind which reading goes on. Message sets are `message_sets`'s; what stands in
-keys and values that Kafka itself wrote is `stored_records`'s. Source: KIP-98, KIP-534.
+Knows the order of the fields of a batch and of a record, and their errors. Reading continues after
+a wrong checksum. `message_sets` reads message sets; `stored_records` reads keys and values that
+Kafka itself wrote. Source: KIP-98, KIP-534.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _NONE_IF_MINUS_ONE: Final = frozenset(
 
 
 def read_batches(parent: Node, data: bytes, start: int, end: int, context: RecordsContext) -> None:
-    """The batches and messages in `data[start:end]`, as children of `parent`."""
+    """Reads the batches and messages in `data[start:end]` as children of `parent`."""
     builder = NodeBuilder(data, end, context.budget)
     pos = start
     index = 0
@@ -85,7 +85,7 @@ def read_batches(parent: Node, data: bytes, start: int, end: int, context: Recor
 
 
 def _announced_end(data: bytes, pos: int, end: int) -> int:
-    """Where the batch that begins at `pos` says it ends, if that can be; else the end of all."""
+    """Returns the end of the batch at `pos` by its length, if plausible; else the end of all."""
     length = int.from_bytes(data[pos + 8 : pos + _OVERHEAD_BYTES], "big", signed=True)
     stop = pos + _OVERHEAD_BYTES + length
     return stop if length >= _LEAST_LENGTH and stop <= end else end
@@ -94,7 +94,7 @@ def _announced_end(data: bytes, pos: int, end: int) -> int:
 def _end_of_batch(
     builder: NodeBuilder, node: Node, pos: int, end: int, context: RecordsContext
 ) -> int | None:
-    """Where the batch ends; None for one that is cut off, which the node then is."""
+    """Returns the end of the batch; None for a truncated one, whose node is then changed."""
     left = end - pos
     if left >= _OVERHEAD_BYTES:
         length = int.from_bytes(builder.data[pos + 8 : pos + _OVERHEAD_BYTES], "big", signed=True)
@@ -152,7 +152,7 @@ def _batch(builder: NodeBuilder, node: Node, context: RecordsContext) -> None:
 
 
 def _describe(made: dict[str, Node], held: dict[str, int]) -> None:
-    """What the fields of the header mean."""
+    """Sets the meanings of the header's fields."""
     attributes = held["attributes"]
     flags = [word for bit, word in _FLAGS if attributes & bit]
     codec = f"compression {named(COMPRESSIONS, attributes & 7)}"
@@ -177,7 +177,7 @@ def _opened(
     pos: int,
     context: RecordsContext,
 ) -> NodeBuilder | None:
-    """The leaves of what is compressed; None where it cannot be opened, which the nodes say."""
+    """Returns a builder for the decompressed records; None with a note or fault if it fails."""
     try:
         codec = codec_for_id(codec_id)
     except ValueError as error:
@@ -203,7 +203,7 @@ def _records(
     attributes: int,
     context: RecordsContext,
 ) -> None:
-    """`count` records, which fill the bytes up to the limit."""
+    """Reads `count` records, which fill the bytes up to the limit."""
     count, limit = held["record_count"], builder.limit
     reached = pos
     try:
@@ -257,14 +257,14 @@ def _record(
 
 
 def _counted(builder: NodeBuilder, parent: Node, name: str, pos: int) -> tuple[Node, int]:
-    """A key or value with its length in front."""
+    """Reads a key or value with its length in front; returns its node and the next position."""
     node = builder.node(parent, name, "bytes", pos)
     bits, pos = builder.bits(node, pos, 5)
     return node, builder.content(node, pos, (bits >> 1) ^ -(bits & 1))
 
 
 def _headers(builder: NodeBuilder, parent: Node, pos: int) -> None:
-    """The headers, from their count to the end of the record."""
+    """Reads the headers, from their count to the end of the record."""
     node = builder.node(parent, "headers", "array", pos)
     bits, pos = builder.bits(node, pos, 5)
     if bits & 1:

@@ -1,6 +1,6 @@
-"""What is known of the records of one tree, and what opening them may take.
+"""Holds the context of the records in one tree: their topic, and the limits of decompression.
 
-Knows no format: those are `record_batches`, `message_sets` and `stored_records`.
+Knows no format: those are in `record_batches`, `message_sets` and `stored_records`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from .node import Budget
 
 __all__ = ["RecordsContext"]
 
-#: Topics whose records hold credentials: what of them is not taken apart is hidden.
+#: Topics whose records hold credentials: bytes of them that are not dissected are hidden.
 _TOPICS_WITH_SECRETS: Final = frozenset({"__cluster_metadata"})
 
 
 class RecordsContext:
-    """What opening records of one tree may take, and what is known of them.
+    """Holds the topic of the records in one tree, and what decompression may still produce.
 
-    `topic` is where they were read, "" where that is not known. `left` bytes may come of all
-    compressed batches together. `whole` says that a batch that is cut off is a fault, as it is in
-    what a producer sends and not in what a broker answers.
+    `topic` is "" if it is not known. All compressed batches together may decompress to `left`
+    bytes. `whole` makes a truncated batch a fault: it is one in a Produce request, but not in a
+    Fetch response, which a broker may cut.
     """
 
     def __init__(
@@ -40,11 +40,11 @@ class RecordsContext:
 
     @property
     def has_secrets(self) -> bool:
-        """Whether the records of the topic hold credentials."""
+        """Returns whether the records of the topic hold credentials."""
         return self.topic in _TOPICS_WITH_SECRETS
 
     def decompress(self, codec: Codec, data: bytes) -> bytes:
-        """What `data` decompresses to. Raises ValueError, MissingCodecError."""
+        """Returns `data` decompressed. Raises ValueError, MissingCodecError."""
         try:
             made = codec.decompress(data, self.left)
         except MissingCodecError:

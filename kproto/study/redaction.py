@@ -1,8 +1,8 @@
-"""Secrets out of what is shown or stored: SASL tokens, salted passwords, HMACs, values of settings.
+"""Redacts secrets in shown or stored traffic: SASL tokens, salted passwords, HMACs, config values.
 
-Which fields are secret `secret_fields` says. A frame keeps its size and its form:
-each byte of a secret becomes an asterisk. What cannot be read and may hold one, and what no
-definition knows, is hidden whole behind its header, as a SASL token may go without a handshake.
+`secret_fields` lists the secret fields. A frame keeps its size and its layout: each byte of a
+secret becomes an asterisk. The whole body is hidden if it cannot be read and may hold a secret, or
+if no definition knows it, because a SASL token may be sent without a handshake.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from .secret_fields import HIDDEN, has_secrets, secret_attributes
 
 __all__ = ["redact_frame", "redacted_json"]
 
-#: Bytes of a frame that say nothing secret: its size, api key, version and correlation id, or its
-#: size and correlation id.
+#: Leading bytes of a frame that are never secret: size, api key, version and correlation id of a
+#: request, size and correlation id of a response.
 _OPEN_BYTES: Final = {Side.CLIENT: 12, Side.BROKER: 8}
 
 _SIZE_BYTES: Final = 4
 
-#: Up to where there is an api key and a version, if no more is known of a request.
+#: Leading bytes with size, api key and version, for a request of which nothing else is known.
 _KEY_AND_VERSION: Final = 8
 
 _ASTERISK: Final = b"*"
 
 
 def redact_frame(event: Event) -> bytes:
-    """The bytes of an event with each secret byte as an asterisk; as many as there were."""
+    """Returns the bytes of an event, as many as it has, with each secret byte as an asterisk."""
     match event.kind:
         case Kind.TOKEN:
             return _hidden_behind(event.data, _SIZE_BYTES)
@@ -48,7 +48,9 @@ def redact_frame(event: Event) -> bytes:
 
 
 def _open_bytes(event: Event) -> int:
-    """How many bytes of a frame say nothing secret: its head, where what stands there is one."""
+    """Returns how many leading bytes of a frame are not secret: its header, if it has a valid
+    one.
+    """
     received = event.received
     if isinstance(received, ReceivedRequest) and (received.client_id or "").isprintable():
         return _SIZE_BYTES + len(received.head)
@@ -59,7 +61,7 @@ def _open_bytes(event: Event) -> int:
 
 def _may_hold_secrets(event: Event) -> bool:
     if event.api_key is None:
-        return True  # of a frame of which nothing is known, anything may be true
+        return True  # nothing is known of the frame
     of_side = request_class if event.side is Side.CLIENT else response_class
     cls = of_side(event.api_key)
     return cls is None or has_secrets(cls)
@@ -71,7 +73,7 @@ def _message_frame(event: Event) -> bytes:
     if received.message is None or not has_secrets(type(received.message)):
         return event.data
     try:
-        # Read anew: the message of the event is shared with whoever has it.
+        # A second read, because callers share the message of the event.
         again = _read_again(event, received)
         assert again.message is not None
         _hide_in(again.message)
@@ -80,7 +82,7 @@ def _message_frame(event: Event) -> bytes:
         return _hidden_behind(event.data, _OPEN_BYTES[event.side])
     if len(hidden) != len(event.data):  # a length was written in more bytes than it needs
         return _hidden_behind(event.data, _OPEN_BYTES[event.side])
-    # What stands behind the body may be a part of the secret that its length does not tell.
+    # Trailing bytes may belong to the secret, if its length field is too small.
     return _hidden_behind(hidden, len(hidden) - len(received.trailing))
 
 
@@ -118,7 +120,7 @@ def _hide_in(message: Struct) -> None:
 
 
 def redacted_json(message: Message, version: int, *, show: bool = False) -> Any:
-    """A message in Kafka's JSON form, each secret as `<hidden>` unless `show`.
+    """Returns a message in Kafka's JSON form, with each secret as `<hidden>` unless `show`.
 
     Raises EncodeError when the version cannot express the message.
     """

@@ -1,7 +1,7 @@
-"""Which fields of a message carry a secret, and what is shown instead of one.
+"""Lists the fields of messages that carry a secret, and the text that replaces one.
 
-The fields are those that the generated classes never print. Where a message has any, the bytes
-that could not be read, and those behind its end, are hidden too, as the secret may stand in them.
+The fields are those that the generated classes never print. If a message has such a field, bytes
+that could not be read and bytes after its end are hidden too, because they may contain the secret.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from ..schema.secrets import ENVELOPES
 
 __all__ = ["HIDDEN", "has_secrets", "secret_attributes", "secret_attributes_of"]
 
-#: What stands in place of a secret.
+#: The text that replaces a secret.
 HIDDEN: Final = "<hidden>"
 
 
 def secret_attributes_of(cls: type[Message], struct: str) -> frozenset[str]:
-    """The attributes of the struct with that class name, of a message, that carry a secret."""
-    key: Any = cls  # which mypy takes for what its instances are: not hashable
+    """Returns the attributes of the struct with that class name, of a message, that carry a
+    secret.
+    """
+    key: Any = cls  # mypy takes it for an instance, which is not hashable
     return _secrets_of(key, struct)
 
 
@@ -33,13 +35,13 @@ def _secrets_of(cls: Any, struct: str) -> frozenset[str]:
 
 
 def secret_attributes(made: type[Struct]) -> frozenset[str]:
-    """The attributes of a generated class that carry a secret."""
+    """Returns the attributes of a generated class that carry a secret."""
     envelope = ENVELOPES.get(made.__name__)
     return made._SECRETS if envelope is None else made._SECRETS | {envelope}
 
 
 def has_secrets(cls: type[Message]) -> bool:
-    """Whether any version of the message has a field that carries a secret."""
+    """Returns whether any version of the message has a field that carries a secret."""
     key: Any = cls
     return _has_secrets(key)
 

@@ -1,7 +1,7 @@
-"""Keys and values that Kafka itself wrote, as nodes: control records, coordinators, metadata log.
+"""Dissects keys and values that Kafka itself wrote: control records, coordinators, metadata log.
 
-Owns the bytes in front of the messages; the tables of types are those of `kproto.stored`. What is
-no such record stays bytes, and what is broken in one is a fault of the layer `stored`.
+Reads the bytes before the messages; the tables of types are in `kproto.stored`. Other records stay
+bytes, and an error in a stored one is a fault of the layer `stored`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from .secret_fields import has_secrets, secret_attributes_of
 
 __all__ = ["open_control_record", "open_record"]
 
-#: What stands in the value of each type of control record, and whether a version of its own stands
-#: in front of it.
+#: The message in the value of each type of control record, and whether its own version precedes it.
 _CONTROL: Final = {
     ControlRecordType.ABORT: ("EndTxnMarker", True),
     ControlRecordType.COMMIT: ("EndTxnMarker", True),
@@ -34,34 +33,34 @@ _CONTROL: Final = {
     ControlRecordType.KRAFT_VOTERS: ("VotersRecord", False),
 }
 
-#: Types and versions of the metadata log are kept in a short.
+#: Types and versions in the metadata log are shorts.
 _LARGEST: Final = 32767
 
 
 def open_record(key: Node, value: Node, context: RecordsContext) -> None:
-    """Take apart key and value of a record of the topic, if it is one that Kafka keeps."""
+    """Dissects key and value of a record of the topic, if Kafka itself wrote it."""
     topic = context.topic
     try:
         if topic in COORDINATOR_TOPICS:
             _coordinator_record(key, value, COORDINATOR_TOPICS[topic], context.budget)
         elif topic in METADATA_TOPICS:
             _metadata_record(value, METADATA_TOPICS[topic], context.budget)
-    except UnreadableError:  # the fault stands in the tree
+    except UnreadableError:  # the tree has the fault
         _complete(key, context.budget)
         _complete(value, context.budget)
 
 
 def open_control_record(key: Node, value: Node, budget: Budget) -> None:
-    """Take apart a record of a control batch."""
+    """Dissects a record of a control batch."""
     try:
         _control_record(key, value, budget)
-    except UnreadableError:  # the fault stands in the tree
+    except UnreadableError:  # the tree has the fault
         _complete(key, budget)
         _complete(value, budget)
 
 
 def _complete(node: Node, budget: Budget) -> None:
-    """Put what is not taken apart of a key or value below it, where it was given to children."""
+    """Adds the bytes of a key or value that no child owns as a child, if it has children."""
     reached = max((child.end for child in node.children), default=node.offset + node.own)
     NodeBuilder(node.source, node.end, budget, node.buffer, "stored").rest(node, reached, node.end)
 
@@ -158,7 +157,7 @@ def _message(
     *,
     exact: bool = True,
 ) -> None:
-    """The message of that name up to the end of `parent`."""
+    """Reads the message of that name up to the end of `parent`."""
     cls = class_called(name)
     if version not in cls.VALID_VERSIONS:
         known = cls.VALID_VERSIONS

@@ -1,7 +1,7 @@
-"""TCP put back in order: segments as they were captured in, the bytes of each direction out.
+"""Reassembles TCP streams: segments as captured in, the bytes of each direction out.
 
-Retransmissions, overlaps and segments out of order come out once and in order. What was not
-captured is a gap, which says how much. Knows no packet formats and no Kafka.
+Retransmissions, overlaps and segments out of order are returned once and in order. Bytes that were
+not captured are a gap with their count. Knows no packet formats and no Kafka.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Final, NamedTuple
 
 __all__ = ["MAX_WAITING_BYTES", "MAX_WAITING_SEGMENTS", "Gap", "Segment", "StreamData", "TcpStream"]
 
-#: Bytes of one direction that wait for those before them; with more, these are taken for lost. As
-#: much as the largest window of a connection mostly is.
+#: Bytes of one direction that wait for missing ones; with more, the missing ones are taken for
+#: lost. About the largest window of most connections.
 MAX_WAITING_BYTES: Final = 16_777_216
 
-#: Segments that wait so, as small ones cost more than their bytes.
+#: Segments that wait, because small ones cost more than their bytes.
 MAX_WAITING_SEGMENTS: Final = 10_000
 
-#: How often the receiver may confirm bytes that were not captured before they are taken for lost:
-#: packets of several processors may be captured in another order than they came.
+#: How often the receiver may acknowledge bytes that were not captured before they are taken for
+#: lost: packets of several processors may be captured out of order.
 _PATIENCE: Final = 3
 
 _MODULUS: Final = 1 << 32
@@ -28,7 +28,7 @@ _HALF: Final = 1 << 31
 
 
 class Segment(NamedTuple):
-    """A TCP segment: who sent it to whom, each as host and port, its numbers, flags and bytes."""
+    """Describes a TCP segment: source and target as host and port, its numbers, flags and bytes."""
 
     time_us: int
     source: tuple[str, int]
@@ -42,16 +42,16 @@ class Segment(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Bytes that were not captured."""
+    """Counts bytes that were not captured."""
 
     size: int
 
 
 class StreamData(NamedTuple):
-    """What is next in a direction, and when it was there, in microseconds.
+    """Holds the next bytes or gap of a direction, and their time in microseconds.
 
-    Bytes that waited for others came when the last of these did; those behind a gap, for which
-    they waited in vain, when they were captured.
+    Bytes that waited for missing ones get the time at which the last of these was captured; bytes
+    after a gap get the time of their own capture.
     """
 
     time_us: int
@@ -60,9 +60,9 @@ class StreamData(NamedTuple):
 
 @dataclass(slots=True)
 class TcpStream:
-    """One direction of a connection.
+    """Reassembles one direction of a connection.
 
-    Positions are counted on without a bound, whatever the 32 bits of a sequence number say.
+    Positions count without a bound; sequence numbers are their lower 32 bits.
     """
 
     max_waiting_bytes: int = MAX_WAITING_BYTES
@@ -70,7 +70,7 @@ class TcpStream:
     #: The position of the next byte; None before the first segment.
     next: int | None = None
     _begin: int | None = None
-    #: Where the first bytes stood, if their begin was not captured before.
+    #: Position of the first captured bytes, if the SYN was not captured before.
     _first: int | None = None
     #: Bytes by their position, and when they were captured.
     _waiting: dict[int, tuple[int, bytes]] = field(default_factory=dict)
@@ -80,16 +80,16 @@ class TcpStream:
     _overdue: int = 0
 
     def begin(self, sequence: int) -> None:
-        """Take note of a SYN."""
+        """Records a SYN."""
         if self.next is None:
             self.next = (sequence + 1) % _MODULUS
         if self._begin is None:
             self._begin = sequence
 
     def is_other_begin(self, sequence: int) -> bool:
-        """Whether a SYN begins another connection than this one, which has begun.
+        """Returns whether a SYN opens another connection than this one.
 
-        One may be captured behind the first bytes of its own.
+        A SYN may be captured after the first bytes of its own connection.
         """
         if self.next is None:
             return False
@@ -99,11 +99,13 @@ class TcpStream:
 
     @property
     def has_begin(self) -> bool:
-        """Whether the begin of the stream was captured."""
+        """Returns whether the beginning of the stream was captured."""
         return self._begin is not None
 
     def add(self, sequence: int, data: bytes, time_us: int) -> list[StreamData]:
-        """Take a segment's bytes, captured at a time; what is now in order."""
+        """Takes a segment's bytes, captured at `time_us`; returns the bytes that are now in
+        order.
+        """
         if not data:
             return []
         if self.next is None:
@@ -125,11 +127,11 @@ class TcpStream:
         fresh = data[self.next - position :]
         if not fresh:
             return []
-        # What waits came before it, and counts where both have bytes.
+        # Waiting bytes were captured earlier, and win if both overlap.
         return self._merge(fresh, time_us)
 
     def confirm(self, acknowledged: int) -> list[StreamData]:
-        """Take note that the receiver has all before a number; what that brings in order."""
+        """Records an acknowledgement of all bytes before a number; returns bytes now in order."""
         if self.next is None or not self._waiting:
             return []
         if self._position(acknowledged) <= self._positions[0]:
@@ -138,20 +140,20 @@ class TcpStream:
         return self._skip() if self._overdue >= _PATIENCE else []
 
     def end(self) -> list[StreamData]:
-        """All that still waits, with the gaps before it."""
+        """Returns all bytes that still wait, with the gaps before them."""
         out: list[StreamData] = []
         while self._waiting:
             out += self._skip()
         return out
 
     def _position(self, sequence: int) -> int:
-        """The position that is meant: of all with these 32 bits, the nearest to the next byte."""
+        """Returns the position with these lower 32 bits that is nearest to the next byte."""
         assert self.next is not None
         distance = (sequence - self.next) % _MODULUS
         return self.next + distance - (_MODULUS if distance >= _HALF else 0)
 
     def _merge(self, fresh: bytes, time_us: int) -> list[StreamData]:
-        """Give bytes that are next, which came at a time, and those that waited for them."""
+        """Returns bytes that are next, captured at `time_us`, and bytes that waited for them."""
         assert self.next is not None
         out: list[StreamData] = []
         begin = start = self.next
@@ -175,7 +177,7 @@ class TcpStream:
         return out
 
     def _skip(self) -> list[StreamData]:
-        """Go on behind the bytes that are missing first."""
+        """Continues after the first missing bytes."""
         assert self.next is not None
         first = self._positions[0]
         gap = Gap(first - self.next)

@@ -1,7 +1,7 @@
-"""What values stand for: codes by their names, times as dates, sizes and durations in words.
+"""Explains values: codes by their names, times as dates, sizes and durations in words.
 
-Tables, and the one function that looks a value up. A meaning is found by message, struct and
-field, then by message and field, then by the field alone, then by how its name ends. Source: the
+Holds tables and the function that looks a value up: by message, struct and field, then by message
+and field, then by the field alone, then by the end of its name. Source: the
 protocol guide, KIP-11 and KIP-140 (ACLs), KIP-226 and KIP-339 (configs), KIP-98 and KIP-890
 (transactions), KIP-848, KIP-932 and KIP-1071 (groups). Knows no bytes.
 """
@@ -47,7 +47,7 @@ _CONFIG_TYPES: Final[Names] = {
 }  # fmt: skip
 _DELIVERY_STATES: Final[Names] = {0: "available", 2: "acknowledged", 4: "archived"}
 _MEMBER_STATES: Final[Names] = {
-    0: "stable", 1: "partitions to give up", 2: "waits for partitions of others", 127: "unknown",
+    0: "stable", 1: "unrevoked partitions", 2: "unreleased partitions", 127: "unknown",
 }  # fmt: skip
 _REPLICA: Final[Names] = {-1: "a consumer", -2: "debugging"}
 _SESSION_EPOCHS: Final[Names] = {0: "opens a session", -1: "no session, or closes it"}
@@ -129,26 +129,26 @@ _NAMES: Final[dict[str | tuple[str, str], Names]] = {
     ("ShareGroupCurrentMemberAssignmentValue", "state"): _MEMBER_STATES,
     ("ShareGroupHeartbeatRequest", "member_epoch"): _MEMBER_EPOCHS,
     ("StreamsGroupCurrentMemberAssignmentValue", "state"): {
-        1: "stable", 2: "tasks to give up", 3: "waits for tasks of others", 127: "unknown",
+        1: "stable", 2: "unrevoked tasks", 3: "unreleased tasks", 127: "unknown",
     },
     ("StreamsGroupHeartbeatRequest", "member_epoch"): _MEMBER_EPOCHS,
     ("UpdateMetadataRequest", "type"): {0: "unknown", 1: "changes only", 2: "the whole cluster"},
 }  # fmt: skip
 
-#: What -1 stands for where nothing else is said, by how the field's name ends.
+#: The meaning of -1 in fields without another table, by the end of the field's name.
 _NONE_AT: Final = (
     "epoch", "offset", "timestamp", "timestamp_ms", "producer_id", "sequence", "session_id",
     "generation_id", "leader", "leader_id", "replica", "controller_id", "coordinator",
     "num_partitions", "replication_factor", "time_ms", "node_id", "partition",
 )  # fmt: skip
 
-#: Points in time, in ms since the Unix epoch, by how the field's name ends.
+#: Points in time, in ms since the Unix epoch, by the end of the field's name.
 _TIMES: Final = ("timestamp", "timestamp_ms", "time_stamp", "append_time_ms", "start_time_ms")
 
 #: Fields that hold 2^31 - 1 or 2^63 - 1 for "no bound".
 _UNBOUNDED: Final = {2**31 - 1: "no bound", 2**63 - 1: "no bound"}
 
-#: What a bit field of allowed operations holds when nobody asked.
+#: The bit field of authorized operations if the request did not include them.
 _NOT_ASKED: Final = -(2**31)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -161,10 +161,10 @@ _SIZES: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def meaning_of(message: str, struct: str, field: str, value: object) -> str:
-    """What `value` of that field stands for; "" where it says all by itself.
+    """Returns the meaning of a field's `value`; "" if it needs no explanation.
 
-    `field` is the attribute's name; `struct` that of the definition. Both count only where a table
-    names them.
+    `field` is the attribute's name, `struct` the definition's. Both matter only if a table names
+    them.
     """
     if isinstance(value, Uuid):
         return "none" if value == ZERO_UUID else ""
@@ -186,28 +186,30 @@ def meaning_of(message: str, struct: str, field: str, value: object) -> str:
 
 
 def has_names(message: str, field: str) -> Names | None:
-    """Every value that the field is known to have; None where it may have any."""
+    """Returns the names of all known values of a field; None if it may have any value."""
     return _names(message, field)
 
 
 def named(names: Names, value: int) -> str:
-    """The name of a value of a table, or `unknown`."""
+    """Returns the name of a value of a table, or `unknown`."""
     return names.get(value, "unknown")
 
 
 def named_error(code: int) -> str:
-    """An error code by its name."""
+    """Returns an error code by its name."""
     return error_code(code).name
 
 
 def api_name(api_key: int) -> str:
-    """The API of that key, such as `Fetch`; `unknown` where no definition has one."""
+    """Returns the API of that key, such as `Fetch`; `unknown` if no definition has it."""
     cls = KAFKA_MESSAGES.request(api_key)
     return "unknown" if cls is None else cls.__name__.removesuffix("Request")
 
 
 def point_in_time(value: int) -> str:
-    """A point in time, in ms since the Unix epoch, as ISO 8601; "" outside the years 1 to 9999."""
+    """Returns a point in time, in ms since the Unix epoch, as ISO 8601; "" outside the years 1 to
+    9999.
+    """
     if not -62_135_596_800_000 <= value <= _LAST_TIME_MS:
         return ""
     shown = (_EPOCH + timedelta(milliseconds=value)).isoformat(timespec="milliseconds")
@@ -235,7 +237,7 @@ def _duration(value: int) -> str:
 
 
 def _in_units(value: int, units: tuple[tuple[int, str], ...]) -> str:
-    """`30 s` for 30000 ms; "" where no unit divides it, or nearly."""
+    """Returns `30 s` for 30000 ms; "" if no unit divides it, or nearly."""
     for size, name in units:
         if value >= size:
             amount = value / size

@@ -21,7 +21,7 @@ from ...protocol.connection import ClientConnection, expects_response
 from ...protocol.framing import FrameReader, frame
 from ...protocol.negotiation import ApiRange, negotiate
 from ...security.authentication import Answer, Step
-from ...security.diagnosis import Stage, spoken_in_the_clear
+from ...security.diagnosis import Stage, unexpected_tls
 from ...security.tls import TlsContexts
 from ...wire.errors import (
     BrokerConnectionError,
@@ -516,7 +516,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                     self._bare_token.set_result(data)
         except KprotoError as error:
             if self._stage is Stage.VERSIONS and not self._tls.enabled:
-                error = spoken_in_the_clear(self._reader.begun, str(self.address)) or error
+                error = unexpected_tls(self._reader.begun, str(self.address)) or error
             self.fail(error)
 
     def _receive(self, data: bytes) -> None:

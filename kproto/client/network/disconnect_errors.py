@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...messages.base import Message
-from ...security.diagnosis import Stage, closed, tls_fault
+from ...security.diagnosis import Stage, closed_hint, tls_fault
 from ...security.tls import TlsContexts
 from ...wire.errors import (
     AuthenticationError,
@@ -86,7 +86,7 @@ def disconnect_error(
         release = settings.broker_version
         if is_asked and not says_versions(release):
             reason += f"; is it a Kafka {release} (broker_version)?"
-        hint = closed(stage, tls=tls.enabled, sasl=settings.sasl is not None)
+        hint = closed_hint(stage, tls=tls.enabled, sasl=settings.sasl is not None)
         if hint:
             reason += f"; {hint}"
     return BrokerConnectionError(reason, address=str(address))

@@ -59,7 +59,7 @@ async def context_of(tls: TlsContexts) -> ssl.SSLContext | None:
     """
     if not tls.enabled:
         return None
-    return tls.at_hand() or await asyncio.to_thread(tls.renew)
+    return tls.cached() or await asyncio.to_thread(tls.renew)
 
 
 async def attach(

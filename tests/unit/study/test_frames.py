@@ -230,7 +230,7 @@ def test_names_of_messages() -> None:
             find_message_class(wrong)
     with pytest.raises(ConfigurationError, match="has the versions 0 to 4, not 9"):
         annotate(b"", HeartbeatRequest, 9)
-    with pytest.raises(ConfigurationError, match="does not say what it is"):
+    with pytest.raises(ConfigurationError, match="does not name its message"):
         annotate_frame(b"abcdefgh", response=True)
 
 

@@ -1,4 +1,4 @@
-"""What several commands let one choose by name: messages, and a generated package."""
+"""Selects messages and a generated package by name, for several commands."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..schema.called import messages_called
 from ..schema.definitions import Definitions
 from ..wire.errors import ConfigurationError
 
-__all__ = ["names_called", "package_called"]
+__all__ = ["import_package", "message_names"]
 
 
-def names_called(text: str, known: Definitions | None = None) -> frozenset[str]:
-    """The messages that `--messages` names, with commas between: see `messages_called`.
+def message_names(text: str, known: Definitions | None = None) -> frozenset[str]:
+    """Returns the messages that `--messages` names, separated by commas; see `messages_called`.
 
-    An API is its request and its response. Raises UnknownNameError for a name that there is none
-    of, and ConfigurationError where there is no name at all.
+    An API is its request and its response. Raises UnknownNameError for an unknown name, and
+    ConfigurationError if there is no name at all.
     """
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     if not wanted:
@@ -26,15 +26,15 @@ def names_called(text: str, known: Definitions | None = None) -> frozenset[str]:
     return frozenset(spec.name for name in wanted for spec in messages_called(name, known))
 
 
-def package_called(name: str) -> ModuleType:
-    """The package of that name, which may stand in the current folder.
+def import_package(name: str) -> ModuleType:
+    """Returns the package of that name, which may be in the current folder.
 
-    Raises ConfigurationError when it cannot be imported.
+    Raises ConfigurationError if it cannot be imported.
     """
     sys.path.insert(0, str(Path.cwd()))
     try:
         return importlib.import_module(name)
-    except Exception as error:  # noqa: BLE001 - whatever the package does when it is imported
+    except Exception as error:  # noqa: BLE001 - the code of the package may raise anything
         raise ConfigurationError(
             f"--package: cannot import {name!r}: {type(error).__name__}: {error}"
         ) from None

@@ -1,6 +1,7 @@
-"""The first requests on a connection on which others then speak, without I/O: versions, and SASL.
+"""Makes the first requests of a connection, ApiVersions and SASL, without I/O.
 
-For whoever passes on bytes that are not his, as the proxy does. Moves no bytes, reads no clock.
+The proxy needs it: it forwards the client's bytes after its own authentication. Moves no bytes,
+reads no clock.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from ..wire.errors import AuthenticationError, KprotoError, ProtocolError
 from .authentication import Authentication, Step
 from .mechanisms import Sasl
 
-__all__ = ["Opening", "exchange_with"]
+__all__ = ["ConnectionHandshake", "new_exchange"]
 
-#: The version of ApiVersions that every broker takes.
+#: The version of ApiVersions that every broker supports.
 _FIRST: Final = 0
 
 
-async def exchange_with(sasl: Sasl, host: str, where: str) -> ClientExchange:
-    """A new exchange of `sasl` with the broker at `host`; a user's mechanism may raise anything.
+async def new_exchange(sasl: Sasl, host: str, where: str) -> ClientExchange:
+    """Returns a new exchange of `sasl` with the broker at `host`; a user's mechanism may raise
+    anything.
 
-    Raises AuthenticationError, and what else of kproto's errors the mechanism raises.
+    Raises AuthenticationError, and any other error of kproto that the mechanism raises.
     """
     try:
         return await sasl.exchange(host)
@@ -37,13 +39,13 @@ async def exchange_with(sasl: Sasl, host: str, where: str) -> ClientExchange:
         ) from None
 
 
-class Opening:
-    """One authentication by `exchange` at the broker of `where`, frame by frame.
+class ConnectionHandshake:
+    """Runs one authentication by `exchange` at the broker `where`, frame by frame.
 
-    `begin` gives the first frame, `next` for each that came the one behind it, or None when the
-    client is known to the broker. Frames are without their size. All raise AuthenticationError for
-    a refusal, BrokerConnectionError for one that time mends, DecodeError and ProtocolError for what
-    is no answer.
+    `begin` returns the first frame, `next` the frame after each answer, or None if the client is
+    authenticated. Frames are without their size. All raise AuthenticationError for a refusal,
+    BrokerConnectionError for a refusal that a retry may resolve, DecodeError and ProtocolError for
+    an invalid answer.
     """
 
     def __init__(self, exchange: ClientExchange, where: str, client_id: str) -> None:
@@ -51,15 +53,17 @@ class Opening:
         self._where = where
         self._client_id = client_id
         self._authentication: Authentication | None = None
-        self._asked: tuple[type[Request[Any]], int] | None = None  # None behind a bare token
+        self._asked: tuple[type[Request[Any]], int] | None = None  # None after a bare token
         self._count = 0
 
     def begin(self) -> bytes:
-        """The request for versions."""
+        """Returns the ApiVersions request."""
         return self._request(ApiVersionsRequest(), _FIRST)
 
     def next(self, frame: bytes) -> bytes | None:
-        """What is sent after this frame; None at the end. May take milliseconds to derive keys."""
+        """Returns the frame after this answer; None at the end. May take milliseconds to derive
+        keys.
+        """
         if self._asked is None:
             assert self._authentication is not None
             return self._step(self._authentication.next(frame))
@@ -71,7 +75,7 @@ class Opening:
         return self._step(self._authentication.next(answer))
 
     def cut_off(self) -> AuthenticationError | None:
-        """What it means that the broker closes now; None for nothing certain."""
+        """Returns the refusal that a closed connection means; None if that is not certain."""
         return None if self._authentication is None else self._authentication.cut_off()
 
     def _step(self, step: Step | None) -> bytes | None:

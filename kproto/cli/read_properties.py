@@ -1,4 +1,4 @@
-"""What `-X` and `--properties` say."""
+"""Reads the values of `-X` and `--properties`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import argparse
 from ..security.properties import ClientProperties, from_properties, values_of_file
 from ..wire.errors import ConfigurationError
 
-__all__ = ["properties_of"]
+__all__ = ["properties_from_options"]
 
 
-def properties_of(options: argparse.Namespace) -> ClientProperties:
-    """What the two say. Raises ConfigurationError, which tells no value."""
+def properties_from_options(options: argparse.Namespace) -> ClientProperties:
+    """Returns the properties of both. Raises ConfigurationError, which quotes no value."""
     values = {} if options.properties is None else values_of_file(options.properties)
     for given in options.x_properties:
         name, equals, value = given.partition("=")
         if not equals:
             raise ConfigurationError("-X must be NAME=VALUE, such as -X security.protocol=SSL")
         values[name.strip()] = value
-    # The broker stands elsewhere on the command line.
-    return from_properties(values, given_otherwise={"bootstrap"})
+    # Another argument names the broker.
+    return from_properties(values, set_by_caller={"bootstrap"})

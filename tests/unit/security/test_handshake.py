@@ -18,7 +18,7 @@ from kproto.messages.api_versions_response import ApiVersion
 from kproto.messages.base import Message
 from kproto.protocol.headers import encode_response_header, parse_request_header
 from kproto.protocol.sasl import Credentials, SaltedCredential, client_exchange, server_exchange
-from kproto.security.opening import Opening
+from kproto.security.handshake import ConnectionHandshake
 from kproto.wire.errors import AuthenticationError, DecodeError, ProtocolError
 
 SALTED = SaltedCredential.derive("hunter2", salt=b"salt", prepare_strings=False)
@@ -64,12 +64,12 @@ class Listener:
         )
 
 
-def opening(password: str = "hunter2", mechanism: str = "SCRAM-SHA-256") -> Opening:
+def opening(password: str = "hunter2", mechanism: str = "SCRAM-SHA-256") -> ConnectionHandshake:
     credentials = Credentials("alice", password, prepare_strings=False)
-    return Opening(client_exchange(mechanism, credentials), "b:1", "me")
+    return ConnectionHandshake(client_exchange(mechanism, credentials), "b:1", "me")
 
 
-def played(one: Opening, answer: Callable[[bytes], bytes]) -> int:
+def played(one: ConnectionHandshake, answer: Callable[[bytes], bytes]) -> int:
     """How many frames went out until the client was known."""
     count = 0
     sent: bytes | None = one.begin()
@@ -98,7 +98,7 @@ def test_the_client_becomes_known(listener: Listener) -> None:
         ),
     ],
 )
-def test_a_refusal_is_told(one: Opening, said: str) -> None:
+def test_a_refusal_is_told(one: ConnectionHandshake, said: str) -> None:
     with pytest.raises(AuthenticationError, match=said):
         played(one, Listener().answer)
 
