@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ..wire.buffers import BYTES_LIKE
 from ..wire.checks import check_whole_number
 from ..wire.errors import EncodeError
-from .any_magic import NO_TIMESTAMP
+from .log_format import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

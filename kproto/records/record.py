@@ -10,7 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..wire.errors import CorruptBatchError
-from .any_magic import CREATE_TIME, NO_TIMESTAMP
+from .log_format import CREATE_TIME, NO_TIMESTAMP
 from .varints import read_varint
 
 if TYPE_CHECKING:

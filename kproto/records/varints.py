@@ -1,7 +1,7 @@
 """The numbers of records: signed varints (zigzag, base 128), and sums as Java makes them.
 
-Owns the table of short ones and the careful readers. The loop of `magic2.decoding` reads one- and
-two-byte varints inline and comes here for the rest.
+Owns the table of short varints and the readers of any varint. The loop of `magic2.record_decoding`
+reads one- and two-byte varints inline and calls these readers for longer ones.
 """
 
 from __future__ import annotations

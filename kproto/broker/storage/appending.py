@@ -18,7 +18,7 @@ from ...records import (
     encode_batch,
     read_batches,
 )
-from ...records.any_magic import CODEC_MASK, MAGIC_AT
+from ...records.log_format import CODEC_MASK, MAGIC_AT
 from ...wire.errors import CorruptBatchError, MissingCodecError
 from ..refusal import refusal
 from ..topic_configs import TopicConfig

@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from ..any_magic import LOG_OVERHEAD_BYTES, MIN_MESSAGE_BYTES
+from ..log_format import LOG_OVERHEAD_BYTES, MIN_MESSAGE_BYTES
 
 #: A message of a message set: offset, size, CRC, magic and attributes; from magic 1 on the
 #: timestamp; then key and value, each with its length (int32, -1 for null) in front.

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from ...wire.errors import CorruptBatchError, MissingCodecError
-from .. import any_magic
-from ..any_magic import as_buffer, base_offset_at, bytes_left
+from .. import log_format
 from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
 from ..codecs.lz4_frame import with_right_checksum
+from ..log_format import as_buffer, base_offset_at, bytes_left
 from ..magic2.record_batch import RecordBatch
 from ..record import NO_HEADERS, Origin, Record
 from ..varints import int64
@@ -59,7 +59,7 @@ class LegacyBatch(RecordBatch):
         data = self._data = as_buffer(data)
         self.position = position
         left = bytes_left(data, position)
-        if left < any_magic.LOG_OVERHEAD_BYTES + any_magic.MIN_MESSAGE_BYTES:
+        if left < log_format.LOG_OVERHEAD_BYTES + log_format.MIN_MESSAGE_BYTES:
             raise CorruptBatchError(
                 f"{left} bytes are too few for a message",
                 offset=position,
@@ -72,17 +72,17 @@ class LegacyBatch(RecordBatch):
             self.magic,
             self.attributes,
         ) = MESSAGE.unpack_from(data, position)
-        self.size_in_bytes = any_magic.LOG_OVERHEAD_BYTES + length
-        self.partition_leader_epoch = any_magic.NO_PARTITION_LEADER_EPOCH
+        self.size_in_bytes = log_format.LOG_OVERHEAD_BYTES + length
+        self.partition_leader_epoch = log_format.NO_PARTITION_LEADER_EPOCH
         self.last_offset_delta = 0
-        self.base_timestamp = self.max_timestamp = any_magic.NO_TIMESTAMP
-        self.producer_id = any_magic.NO_PRODUCER_ID
-        self.producer_epoch = any_magic.NO_PRODUCER_EPOCH
-        self.base_sequence = any_magic.NO_SEQUENCE
+        self.base_timestamp = self.max_timestamp = log_format.NO_TIMESTAMP
+        self.producer_id = log_format.NO_PRODUCER_ID
+        self.producer_epoch = log_format.NO_PRODUCER_EPOCH
+        self.base_sequence = log_format.NO_SEQUENCE
         self.record_count = _UNKNOWN_COUNT if self.is_wrapper else 1
         if self.magic not in (0, 1):
             raise self._corrupt(f"magic {self.magic} is not that of a message")
-        if length < any_magic.MIN_MESSAGE_BYTES + self.magic * MESSAGE_TIMESTAMP_BYTES:
+        if length < log_format.MIN_MESSAGE_BYTES + self.magic * MESSAGE_TIMESTAMP_BYTES:
             raise self._corrupt(f"message size {length} is too short for magic {self.magic}")
         if self.size_in_bytes > left:
             raise self._corrupt(
@@ -95,7 +95,7 @@ class LegacyBatch(RecordBatch):
     @property
     def is_wrapper(self) -> bool:
         """Whether the value holds further messages, compressed."""
-        return bool(self.attributes & any_magic.CODEC_MASK)
+        return bool(self.attributes & log_format.CODEC_MASK)
 
     @property
     def compression(self) -> str:
@@ -106,10 +106,10 @@ class LegacyBatch(RecordBatch):
     def timestamp_type(self) -> int:
         """0 for create time, 1 for log append time, -1 for magic 0, which has no timestamps."""
         if self.magic == 0:
-            return any_magic.NO_TIMESTAMP_TYPE
-        if self.attributes & any_magic.LOG_APPEND_TIME_FLAG:
-            return any_magic.LOG_APPEND_TIME
-        return any_magic.CREATE_TIME
+            return log_format.NO_TIMESTAMP_TYPE
+        if self.attributes & log_format.LOG_APPEND_TIME_FLAG:
+            return log_format.LOG_APPEND_TIME
+        return log_format.CREATE_TIME
 
     @property
     def is_transactional(self) -> bool:
@@ -191,7 +191,7 @@ class LegacyBatch(RecordBatch):
                     f"wrapper offset {self.base_offset} lies before {last}, the last message's"
                 )
             base = self.base_offset - last
-        log_append_time = self.timestamp_type == any_magic.LOG_APPEND_TIME
+        log_append_time = self.timestamp_type == log_format.LOG_APPEND_TIME
         origin = Origin(records[0].topic, records[0].partition, self.timestamp_type)
         for record in records:
             record.offset = int64(base + record.offset)
@@ -203,7 +203,7 @@ class LegacyBatch(RecordBatch):
 
     def _codec(self) -> Codec:
         try:
-            return message_codec(self.attributes & any_magic.CODEC_MASK)
+            return message_codec(self.attributes & log_format.CODEC_MASK)
         except ValueError as error:
             raise self._corrupt(str(error)) from None
 
@@ -250,17 +250,17 @@ def _unwrapped(
 def _end_of_message(data: bytes, pos: int, wrapper_magic: int) -> int:
     """Where the message at `pos` ends, after its size, magic, codec and checksum were checked."""
     left = len(data) - pos
-    if left < any_magic.LOG_OVERHEAD_BYTES + any_magic.MIN_MESSAGE_BYTES:
+    if left < log_format.LOG_OVERHEAD_BYTES + log_format.MIN_MESSAGE_BYTES:
         raise ValueError(f"{left} bytes are too few for it")
     _, size, crc, magic, attributes = MESSAGE.unpack_from(data, pos)
-    end: int = pos + any_magic.LOG_OVERHEAD_BYTES + size
+    end: int = pos + log_format.LOG_OVERHEAD_BYTES + size
     if magic != wrapper_magic:
         raise ValueError(f"magic {magic} is not {wrapper_magic}, the wrapper's")
-    if size < any_magic.MIN_MESSAGE_BYTES + magic * MESSAGE_TIMESTAMP_BYTES:
+    if size < log_format.MIN_MESSAGE_BYTES + magic * MESSAGE_TIMESTAMP_BYTES:
         raise ValueError(f"size {size} is too short for magic {magic}")
     if end > len(data):
-        raise ValueError(f"size {size}, but {left - any_magic.LOG_OVERHEAD_BYTES} bytes are left")
-    if attributes & any_magic.CODEC_MASK:
+        raise ValueError(f"size {size}, but {left - log_format.LOG_OVERHEAD_BYTES} bytes are left")
+    if attributes & log_format.CODEC_MASK:
         raise ValueError("it is compressed again")
     actual = crc32(data[pos + MESSAGE_CRC_FROM : end])
     if actual != crc:
@@ -274,14 +274,14 @@ def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Rec
     pos += MESSAGE_BYTES
     record = Record.__new__(Record)
     record.offset = offset
-    record.timestamp = any_magic.NO_TIMESTAMP
-    timestamp_type = any_magic.NO_TIMESTAMP_TYPE
+    record.timestamp = log_format.NO_TIMESTAMP
+    timestamp_type = log_format.NO_TIMESTAMP_TYPE
     if magic == 1:
         (record.timestamp,) = MESSAGE_TIMESTAMP.unpack_from(data, pos)
         timestamp_type = (
-            any_magic.LOG_APPEND_TIME
-            if attributes & any_magic.LOG_APPEND_TIME_FLAG
-            else any_magic.CREATE_TIME
+            log_format.LOG_APPEND_TIME
+            if attributes & log_format.LOG_APPEND_TIME_FLAG
+            else log_format.CREATE_TIME
         )
         pos += MESSAGE_TIMESTAMP_BYTES
     record.key, pos = _field(data, pos, end, "key")

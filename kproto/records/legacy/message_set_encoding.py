@@ -14,7 +14,7 @@ from zlib import crc32
 
 from ...wire.buffers import octets_of_record
 from ...wire.errors import ConfigurationError, EncodeError
-from .. import any_magic
+from .. import log_format
 from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_name, level_for
 from ..codecs.lz4_frame import with_checksum_of_magic_0
 from ..magic2.record_batch import check_batch
@@ -136,7 +136,7 @@ class MessageSetBuilder:
     def clear(self) -> None:
         """Drop all records; the settings stay."""
         self._messages = []
-        self._max_timestamp = any_magic.NO_TIMESTAMP
+        self._max_timestamp = log_format.NO_TIMESTAMP
         self.size_in_bytes = 0
 
     def __len__(self) -> int:
@@ -192,7 +192,7 @@ class MessageSetBuilder:
             key = octets_of_record(key)
         if value is not None:
             value = octets_of_record(value)
-        if not any_magic.NO_TIMESTAMP <= timestamp <= MAX_INT64:
+        if not log_format.NO_TIMESTAMP <= timestamp <= MAX_INT64:
             raise ValueError("timestamp out of range")
         size = MESSAGE_OVERHEAD_BYTES[self.magic] + len(key or b"") + len(value or b"")
         if self.size_in_bytes + size > self.max_bytes:
@@ -201,7 +201,7 @@ class MessageSetBuilder:
         attributes = 0
         if self._log_append_time is not None:
             timestamp = self._log_append_time
-            attributes = any_magic.LOG_APPEND_TIME_FLAG
+            attributes = log_format.LOG_APPEND_TIME_FLAG
         self._messages.append(_encode_message(self.magic, attributes, timestamp, key, value))
         self.size_in_bytes += size
         return True
@@ -265,9 +265,9 @@ def down_convert(
         return b""
     log_append_time = None
     attributes = 0
-    if batch.timestamp_type == any_magic.LOG_APPEND_TIME:
+    if batch.timestamp_type == log_format.LOG_APPEND_TIME:
         log_append_time = batch.max_timestamp
-        attributes = any_magic.LOG_APPEND_TIME_FLAG
+        attributes = log_format.LOG_APPEND_TIME_FLAG
     messages = [
         _encode_message(magic, attributes, record.timestamp, record.key, record.value)
         for record in records
@@ -278,7 +278,7 @@ def down_convert(
         magic,
         codec,
         codec.default_level,
-        max(any_magic.NO_TIMESTAMP, max(record.timestamp for record in records)),
+        max(log_format.NO_TIMESTAMP, max(record.timestamp for record in records)),
         log_append_time,
     )
 
@@ -297,7 +297,7 @@ def _encode_message(
 ) -> bytes:
     """One message without the offset in front of it."""
     if magic == 0:
-        head = _MAGIC_0.pack(0, attributes & any_magic.CODEC_MASK)
+        head = _MAGIC_0.pack(0, attributes & log_format.CODEC_MASK)
     else:
         head = _MAGIC_1.pack(1, attributes, timestamp)
     body = b"".join(
@@ -337,7 +337,7 @@ def _join(
     attributes = codec.id
     timestamp = max_timestamp
     if log_append_time is not None:
-        attributes |= any_magic.LOG_APPEND_TIME_FLAG
+        attributes |= log_format.LOG_APPEND_TIME_FLAG
         timestamp = log_append_time
     wrapper = _encode_message(magic, attributes, timestamp, None, packed)
     return _OFFSET.pack(offsets[-1]) + wrapper

@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Final
 
 from ...wire.checks import check_whole_number
-from ..any_magic import LOG_OVERHEAD_BYTES, NO_PARTITION_LEADER_EPOCH
+from ..log_format import LOG_OVERHEAD_BYTES, NO_PARTITION_LEADER_EPOCH
 from ..new_record import MAX_INT32, MAX_INT64
 from .crc import crc32c
 
@@ -37,7 +37,7 @@ CRC_AT: Final = 17
 ATTRIBUTES_AT: Final = 21
 MAX_TIMESTAMP_AT: Final = 35
 
-#: Beside the bits that every magic has (`any_magic`).
+#: Beside the bits that every magic has (`log_format`).
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40

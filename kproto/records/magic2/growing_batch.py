@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from .. import any_magic
+from .. import log_format
 from ..codecs.compression import codec_for_name
 from ..record import NO_HEADERS
 from ..varints import VARINTS, encode_varint
@@ -142,9 +142,9 @@ class GrowingBatch:
         self,
         *,
         compression: str = "none",
-        producer_id: int = any_magic.NO_PRODUCER_ID,
-        producer_epoch: int = any_magic.NO_PRODUCER_EPOCH,
-        base_sequence: int = any_magic.NO_SEQUENCE,
+        producer_id: int = log_format.NO_PRODUCER_ID,
+        producer_epoch: int = log_format.NO_PRODUCER_EPOCH,
+        base_sequence: int = log_format.NO_SEQUENCE,
     ) -> bytes:
         """The batch as bytes, checksum included. It wants one record at least.
 

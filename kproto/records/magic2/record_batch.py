@@ -1,8 +1,8 @@
-"""Stored record batches (magic 2): checking, reading and re-stamping them.
+"""Stored record batches (magic 2): checking, reading and re-stamping them. KIP-98, KIP-534.
 
-Owns what the header says; where each field of it stands is `batch_header`'s to know, where batches
-stand in the bytes of a fetch is `walk`'s. The records inside are `decoding`'s, their compression is
-`codecs`'s. Format: KIP-98, KIP-534.
+Reads the fields of the header, whose positions `batch_header` has. `memory_records` finds the
+batches in the bytes of a fetch, `record_decoding` reads the records inside a batch, and `codecs`
+decompresses them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from ...wire.errors import ConfigurationError, CorruptBatchError, EncodeError, MissingCodecError
-from .. import any_magic
-from ..any_magic import as_buffer, base_offset_at, bytes_left
+from .. import log_format
 from ..codecs.bounded import trusted_bytes
 from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
+from ..log_format import as_buffer, base_offset_at, bytes_left
 from ..record import decode_headers_of
 from . import batch_header
 from .crc import crc32c
-from .decoding import RecordReader, check_records
-from .values import decode_values
+from .record_decoding import RecordReader, check_records
+from .value_decoding import decode_values
 
 if TYPE_CHECKING:
     from ..record import Record
@@ -101,7 +101,7 @@ class RecordBatch:
             self.base_sequence,
             self.record_count,
         ) = batch_header.HEADER.unpack_from(data, position)
-        self.size_in_bytes = any_magic.LOG_OVERHEAD_BYTES + length
+        self.size_in_bytes = log_format.LOG_OVERHEAD_BYTES + length
         if self.magic != 2:
             raise self._corrupt(f"unknown magic {self.magic}")
         if self.size_in_bytes < batch_header.HEADER_BYTES:
@@ -125,16 +125,16 @@ class RecordBatch:
     def compression(self) -> str:
         """none, gzip, snappy, lz4 or zstd. Raises CorruptBatchError for an unknown codec."""
         try:
-            return codec_for_id(self.attributes & any_magic.CODEC_MASK).name
+            return codec_for_id(self.attributes & log_format.CODEC_MASK).name
         except ValueError as error:
             raise self._corrupt(str(error)) from None
 
     @property
     def timestamp_type(self) -> int:
         """0 for create time, 1 for log append time."""
-        if self.attributes & any_magic.LOG_APPEND_TIME_FLAG:
-            return any_magic.LOG_APPEND_TIME
-        return any_magic.CREATE_TIME
+        if self.attributes & log_format.LOG_APPEND_TIME_FLAG:
+            return log_format.LOG_APPEND_TIME
+        return log_format.CREATE_TIME
 
     @property
     def is_transactional(self) -> bool:
@@ -254,7 +254,7 @@ class RecordBatch:
     def _record_reader(
         self, own_timestamps: bool, max_decompressed_bytes: int, topic: str, partition: int
     ) -> RecordReader:
-        log_append_time = self.attributes & any_magic.LOG_APPEND_TIME_FLAG and not own_timestamps
+        log_append_time = self.attributes & log_format.LOG_APPEND_TIME_FLAG and not own_timestamps
         try:
             data, start, limit = self._opened(max_decompressed_bytes)
             return RecordReader(
@@ -279,7 +279,7 @@ class RecordBatch:
         data = self._data
         start = self.position + batch_header.HEADER_BYTES
         limit = self.position + self.size_in_bytes
-        codec = codec_for_id(self.attributes & any_magic.CODEC_MASK)
+        codec = codec_for_id(self.attributes & log_format.CODEC_MASK)
         if codec.id and (self.record_count or start != limit):
             trusted = trusted_bytes(limit - start)
             data = codec.decompress(data[start:limit], max_decompressed_bytes)
@@ -362,7 +362,7 @@ def restamp(
     except ConfigurationError as error:
         raise EncodeError(f"a stamp is out of its range: {error}") from None
     stored = bytearray(batch.raw)
-    length = batch.size_in_bytes - any_magic.LOG_OVERHEAD_BYTES
+    length = batch.size_in_bytes - log_format.LOG_OVERHEAD_BYTES
     try:
         batch_header.STAMP.pack_into(stored, 0, base_offset, length, partition_leader_epoch)
         if log_append_time is not None:
@@ -372,7 +372,7 @@ def restamp(
     except struct.error as error:
         raise EncodeError(f"a stamp is out of its range: {error}") from None
     if log_append_time is not None:
-        attributes = batch.attributes | any_magic.LOG_APPEND_TIME_FLAG
+        attributes = batch.attributes | log_format.LOG_APPEND_TIME_FLAG
         batch_header.ATTRIBUTES.pack_into(stored, batch_header.ATTRIBUTES_AT, attributes)
         crc = crc32c(bytes(memoryview(stored)[batch_header.CRC_FROM :]))
         batch_header.CRC.pack_into(stored, batch_header.CRC_AT, crc)

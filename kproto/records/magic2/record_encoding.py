@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...wire.buffers import octets_of_record
-from .. import any_magic
+from .. import log_format
 from ..new_record import MAX_INT64
 from ..record import NO_HEADERS
 from ..varints import VARINTS, encode_varint
@@ -33,7 +33,7 @@ _header_prefixes: Final[dict[str, list[bytes]]] = {}
 
 def encode_head(timestamp: int, delta: int) -> bytes:
     """What starts every record with this timestamp: attributes and timestamp delta."""
-    if not any_magic.NO_TIMESTAMP <= timestamp <= MAX_INT64:
+    if not log_format.NO_TIMESTAMP <= timestamp <= MAX_INT64:
         raise ValueError("timestamp out of range")
     if delta > MAX_INT64:
         delta -= 1 << 64  # goes round, as in Kafka's classes, and back again when it is read

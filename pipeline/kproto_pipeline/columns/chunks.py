@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kproto.records import LOG_APPEND_TIME, MAX_DECOMPRESSED_BYTES
-from kproto.records.any_magic import as_buffer
+from kproto.records.log_format import as_buffer
 from kproto.wire.errors import CorruptBatchError
 
 from .lockstep import FieldReader, header_ranges, record_ends

@@ -19,8 +19,8 @@ from kproto.records import (
     codec_for_id,
     read_batches,
 )
-from kproto.records.any_magic import CODEC_MASK
 from kproto.records.legacy.message_header import MESSAGE_OVERHEAD_BYTES
+from kproto.records.log_format import CODEC_MASK
 from kproto.records.magic2.batch_header import HEADER_BYTES, MIN_RECORD_BYTES
 from kproto.wire.errors import CorruptBatchError, MissingCodecError
 

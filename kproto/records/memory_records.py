@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..wire.errors import CorruptBatchError
-from . import any_magic
-from .any_magic import as_buffer
+from . import log_format
 from .codecs.compression import MAX_DECOMPRESSED_BYTES
 from .legacy.message_set import LegacyBatch
+from .log_format import as_buffer
 from .magic2.record_batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -45,20 +45,20 @@ def read_batches(
     while position < size:
         left = size - position
         base_offset: int | None = None
-        if left >= any_magic.LOG_OVERHEAD_BYTES:
-            base_offset, length = any_magic.LOG_OVERHEAD.unpack_from(data, position)
-            if length < any_magic.MIN_MESSAGE_BYTES:
+        if left >= log_format.LOG_OVERHEAD_BYTES:
+            base_offset, length = log_format.LOG_OVERHEAD.unpack_from(data, position)
+            if length < log_format.MIN_MESSAGE_BYTES:
                 raise CorruptBatchError(
                     f"batch length {length} is too short for any format",
                     offset=position,
                     base_offset=base_offset,
                 )
-            magic = data[position + any_magic.MAGIC_AT] if left > any_magic.MAGIC_AT else 2
+            magic = data[position + log_format.MAGIC_AT] if left > log_format.MAGIC_AT else 2
             if magic > 2:
                 raise CorruptBatchError(
                     f"unknown magic {magic}", offset=position, base_offset=base_offset
                 )
-            if left >= any_magic.LOG_OVERHEAD_BYTES + length:
+            if left >= log_format.LOG_OVERHEAD_BYTES + length:
                 batch = RecordBatch(data, position) if magic == 2 else LegacyBatch(data, position)
                 if check_crc:
                     batch.check()

@@ -1,7 +1,7 @@
 """The values inside a batch (magic 2), without the rest of the records.
 
-A record is broken here where it is in `decoding`, whose loop this is but for what it keeps: what is
-passed over is checked as there, and explained by the same `explain`.
+Runs the loop of `record_decoding` and keeps the values alone: it checks the other fields by the
+same rules, and explains a broken record with the same `explain`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING
 
 from ..varints import VARINTS, read_varint, read_varlong
-from . import layouts
-from .decoding import check_count, explain
-from .layouts import NO_LAYOUT, VALUES
-from .runs import LEAST_RUN, is_run, read_values, runs
+from . import record_layouts
+from .layout_runs import LEAST_RUN, is_run, read_values, runs
+from .record_decoding import check_count, explain
+from .record_layouts import NO_LAYOUT, VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .layouts import Layout
+    from .record_layouts import Layout
 
 __all__ = ["decode_values"]
 
@@ -33,9 +33,9 @@ def decode_values(
     says which record is broken and how.
     """
     check_count(start, limit, count)
-    tries = layouts.tries(count)
+    tries = record_layouts.tries(count)
     find: Callable[[bytes], Layout | None] | None = None
-    varints = layouts.offset_varints(count) if tries else VARINTS
+    varints = record_layouts.offset_varints(count) if tries else VARINTS
     index = 0  # the offset delta of the next record, if no offsets are missing
     seen = b"\x00"  # the timestamp delta before
     # The layout before, and its length as it stands in the bytes; none while that is empty.
@@ -51,7 +51,7 @@ def decode_values(
         while len(values) < count:
             left = count - len(values)
             if tries:
-                left = min(left, layouts.same_sizes(index))
+                left = min(left, record_layouts.same_sizes(index))
                 find = VALUES.of_sizes(len(seen), len(varints[index]))
                 last = b""
             others = repeat(None, left)
@@ -84,7 +84,7 @@ def decode_values(
                             and key_is == key_length
                             and value_is == value_length
                             and (headers == empty if empty else headers[0])
-                            and (delta == seen or layouts.delta_of(delta) >= 0)
+                            and (delta == seen or record_layouts.delta_of(delta) >= 0)
                         ):
                             seen = delta
                             append(None if nulls else value)

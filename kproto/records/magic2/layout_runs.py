@@ -1,4 +1,4 @@
-"""Records of one layout in a row: taken apart by one iterator, with the checks of `layouts`.
+"""Records of one layout in a row: taken apart by one iterator, with the checks of `record_layouts`.
 
 Where many records are alike this takes two thirds of the time of one call for each. A run ends at
 the first record that is not as expected; that one is read anew, by whatever fits.
@@ -10,13 +10,13 @@ from itertools import chain
 from struct import iter_unpack
 from typing import TYPE_CHECKING, Final
 
-from .layouts import KEY_IS_NULL, VALUE_IS_NULL, delta_of
+from .record_layouts import KEY_IS_NULL, VALUE_IS_NULL, delta_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..record import Origin, Record
-    from .layouts import Layout
+    from .record_layouts import Layout
 
 __all__ = ["LEAST_RUN", "is_run", "read_run", "read_values", "runs"]
 

@@ -11,19 +11,19 @@ from itertools import repeat
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Final
 
-from ..any_magic import CREATE_TIME, LOG_APPEND_TIME
+from ..log_format import CREATE_TIME, LOG_APPEND_TIME
 from ..record import NO_HEADERS, Origin, Record
 from ..varints import VARINTS, int64, read_varint, read_varlong, zigzag
-from . import layouts
+from . import record_layouts
 from .batch_header import MIN_RECORD_BYTES
-from .layouts import KEY_IS_NULL, NO_LAYOUT, RECORDS, VALUE_IS_NULL
-from .runs import LEAST_RUN, is_run, read_run, runs
+from .layout_runs import LEAST_RUN, is_run, read_run, runs
+from .record_layouts import KEY_IS_NULL, NO_LAYOUT, RECORDS, VALUE_IS_NULL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from .layouts import Layout
+    from .record_layouts import Layout
 
 __all__ = ["RecordReader", "check_count", "check_records", "explain"]
 
@@ -88,7 +88,7 @@ class RecordReader:
         self._index = 0
         self._seen = _FIRST_DELTA
         self._timestamp = base_timestamp
-        self._tries = layouts.tries(count) if count > 1 else 0
+        self._tries = record_layouts.tries(count) if count > 1 else 0
         self._runs_left = runs(count)
         #: How many records are left.
         self.left = count
@@ -111,7 +111,7 @@ class RecordReader:
         tries = self._tries
         index = self._index  # the offset delta of the next record, if no offsets are missing
         find: Callable[[bytes], Layout | None] | None = None
-        varints = layouts.offset_varints(self._count) if tries else VARINTS
+        varints = record_layouts.offset_varints(self._count) if tries else VARINTS
         timestamp = self._timestamp  # of the delta that was seen last
         seen = self._seen
         # The layout before, and its length as it stands in the bytes; none while that is empty.
@@ -129,7 +129,7 @@ class RecordReader:
                 if left > _MADE_AT_ONCE:
                     left = _MADE_AT_ONCE
                 if tries:
-                    left = min(left, layouts.same_sizes(index))
+                    left = min(left, record_layouts.same_sizes(index))
                     find = RECORDS.of_sizes(len(seen), len(varints[index]))
                     last = b""
                 fresh = list(map(Record.__new__, repeat(Record, left)))
@@ -178,11 +178,11 @@ class RecordReader:
                                 and key_is == key_length
                                 and value_is == value_length
                                 and (headers == empty if empty else headers[0])
-                                and (delta == seen or layouts.delta_of(delta) >= 0)
+                                and (delta == seen or record_layouts.delta_of(delta) >= 0)
                             ):
                                 if delta != seen:
                                     seen = delta
-                                    n = layouts.delta_of(delta)
+                                    n = record_layouts.delta_of(delta)
                                     timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
                                 record.timestamp = timestamp
                                 record.offset = base_offset + index

@@ -11,7 +11,7 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from ...wire.errors import ConfigurationError, EncodeError
-from .. import any_magic
+from .. import log_format
 from ..codecs.compression import codec_for_name, level_for
 from ..new_record import (
     MAX_BATCH_BYTES,
@@ -58,14 +58,14 @@ def encode_batch(
     *,
     compression: str = "none",
     compression_level: int | None = None,
-    producer_id: int = any_magic.NO_PRODUCER_ID,
-    producer_epoch: int = any_magic.NO_PRODUCER_EPOCH,
-    base_sequence: int = any_magic.NO_SEQUENCE,
+    producer_id: int = log_format.NO_PRODUCER_ID,
+    producer_epoch: int = log_format.NO_PRODUCER_EPOCH,
+    base_sequence: int = log_format.NO_SEQUENCE,
     is_transactional: bool = False,
     is_control: bool = False,
     log_append_time: int | None = None,
     base_offset: int = 0,
-    partition_leader_epoch: int = any_magic.NO_PARTITION_LEADER_EPOCH,
+    partition_leader_epoch: int = log_format.NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
     """One batch of all `records`, each (key, value, headers, timestamp in ms), however large.
 
@@ -97,9 +97,9 @@ def encode_batches(
     max_bytes: int = MAX_BATCH_BYTES,
     compression: str = "none",
     compression_level: int | None = None,
-    producer_id: int = any_magic.NO_PRODUCER_ID,
-    producer_epoch: int = any_magic.NO_PRODUCER_EPOCH,
-    base_sequence: int = any_magic.NO_SEQUENCE,
+    producer_id: int = log_format.NO_PRODUCER_ID,
+    producer_epoch: int = log_format.NO_PRODUCER_EPOCH,
+    base_sequence: int = log_format.NO_SEQUENCE,
     is_transactional: bool = False,
 ) -> Iterator[tuple[bytes, int]]:
     """`encode_batch`, split so that no batch is larger than `max_bytes` before compression.
@@ -131,7 +131,7 @@ def encode_batches(
         if count:
             yield builder.build(), count
             done += count
-            if builder.base_sequence != any_magic.NO_SEQUENCE:
+            if builder.base_sequence != log_format.NO_SEQUENCE:
                 builder.base_sequence = (builder.base_sequence + count) & MAX_INT32
             builder.clear()
         if refused is None:
@@ -209,9 +209,9 @@ class BatchBuilder:
         *,
         compression: str = "none",
         compression_level: int | None = None,
-        producer_id: int = any_magic.NO_PRODUCER_ID,
-        producer_epoch: int = any_magic.NO_PRODUCER_EPOCH,
-        base_sequence: int = any_magic.NO_SEQUENCE,
+        producer_id: int = log_format.NO_PRODUCER_ID,
+        producer_epoch: int = log_format.NO_PRODUCER_EPOCH,
+        base_sequence: int = log_format.NO_SEQUENCE,
         is_transactional: bool = False,
         is_control: bool = False,
         log_append_time: int | None = None,
@@ -265,7 +265,7 @@ class BatchBuilder:
         check_batch(batch)
         if batch.magic != 2:
             raise EncodeError(f"a message of magic {batch.magic} is no record batch")
-        stamped = batch.timestamp_type == any_magic.LOG_APPEND_TIME
+        stamped = batch.timestamp_type == log_format.LOG_APPEND_TIME
         horizon = batch.delete_horizon
         return cls(
             compression=batch.compression,
@@ -299,8 +299,8 @@ class BatchBuilder:
         self._count = 0
         self._next_delta = 0
         base = self._fixed_base
-        self._base_timestamp = any_magic.NO_TIMESTAMP if base is None else base
-        self._max_timestamp = any_magic.NO_TIMESTAMP
+        self._base_timestamp = log_format.NO_TIMESTAMP if base is None else base
+        self._max_timestamp = log_format.NO_TIMESTAMP
         self._timestamp = NO_TIMESTAMP_YET
         self._head = b""
         self.size_in_bytes = batch_header.HEADER_BYTES
@@ -419,7 +419,7 @@ class BatchBuilder:
         self,
         *,
         base_offset: int = 0,
-        partition_leader_epoch: int = any_magic.NO_PARTITION_LEADER_EPOCH,
+        partition_leader_epoch: int = log_format.NO_PARTITION_LEADER_EPOCH,
     ) -> bytes:
         """The batch as bytes, checksum included; the builder stays as it is.
 
@@ -453,7 +453,7 @@ class BatchBuilder:
         if self._has_horizon:
             attributes |= batch_header.DELETE_HORIZON_FLAG
         if self.log_append_time is not None:
-            attributes |= any_magic.LOG_APPEND_TIME_FLAG
+            attributes |= log_format.LOG_APPEND_TIME_FLAG
             max_timestamp = self.log_append_time
         try:
             return batch_header.pack_batch(

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.records import Record, RecordBatch, encode_batch
-from kproto.records.magic2 import layouts as layouts_module
-from kproto.records.magic2.decoding import check_records
-from kproto.records.magic2.layouts import RECORDS, VALUES, Layouts, delta_of
+from kproto.records.magic2 import record_layouts as layouts_module
+from kproto.records.magic2.record_decoding import check_records
+from kproto.records.magic2.record_layouts import RECORDS, VALUES, Layouts, delta_of
 from kproto.records.varints import encode_varint, read_varint
 from kproto.wire.errors import CorruptBatchError
 from tests.unit.records.batches import COMPILED, T, batch_bytes, new_records, record_bytes
