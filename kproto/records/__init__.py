@@ -13,19 +13,19 @@ from .magic2.crc import crc32c, crc32c_pure
 from .magic2.growing_batch import GrowingBatch
 from .magic2.record_batch import BatchReader, RecordBatch, restamp
 from .memory_records import checked_next_offset, read_batches, read_records
-from .new_record import LAST_TIMESTAMP, MAX_BATCH_BYTES, REFUSALS, NewRecord
+from .new_record import ENCODE_FAILURES, MAX_BATCH_BYTES, MAX_TIMESTAMP_MS, NewRecord
 from .record import Header, Record
 
 __all__ = [
     "CODECS",
     "CREATE_TIME",
-    "LAST_TIMESTAMP",
+    "ENCODE_FAILURES",
     "LOG_APPEND_TIME",
     "MAX_BATCH_BYTES",
     "MAX_DECOMPRESSED_BYTES",
+    "MAX_TIMESTAMP_MS",
     "NO_TIMESTAMP",
     "NO_TIMESTAMP_TYPE",
-    "REFUSALS",
     "BatchBuilder",
     "BatchReader",
     "Codec",

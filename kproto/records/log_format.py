@@ -18,12 +18,12 @@ from ..wire.errors import CorruptBatchError
 LOG_OVERHEAD: Final = Struct(">qi")
 LOG_OVERHEAD_BYTES: Final = 12
 OFFSET_BYTES: Final = 8
-MAGIC_AT: Final = 16
+MAGIC_OFFSET: Final = 16
 
 #: The shortest entry of any magic, behind its length: a message of magic 0, key and value null.
 MIN_MESSAGE_BYTES: Final = 14
 
-CODEC_MASK: Final = 0x07
+COMPRESSION_CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME_FLAG: Final = 0x08
 
 #: Timestamp types under Kafka's numbers.

@@ -53,7 +53,9 @@ def read_batches(
                     offset=position,
                     base_offset=base_offset,
                 )
-            magic = data[position + log_format.MAGIC_AT] if left > log_format.MAGIC_AT else 2
+            magic = (
+                data[position + log_format.MAGIC_OFFSET] if left > log_format.MAGIC_OFFSET else 2
+            )
             if magic > 2:
                 raise CorruptBatchError(
                     f"unknown magic {magic}", offset=position, base_offset=base_offset

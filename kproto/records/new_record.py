@@ -1,7 +1,7 @@
 """A record to be written: what it is made of, and which part of it is wrong.
 
 Builders of batches and of message sets write straight on; when Python refuses a value,
-`explain_refusal` goes over the record again and names the field. Knows no format.
+`check_new_record` goes over the record again and names the field. Knows no format.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from .record import Header
 
 __all__ = [
-    "LAST_TIMESTAMP",
+    "ENCODE_FAILURES",
     "MAX_BATCH_BYTES",
     "MAX_INT32",
     "MAX_INT64",
-    "REFUSALS",
+    "MAX_TIMESTAMP_MS",
     "NewRecord",
     "check_max_bytes",
-    "explain_refusal",
+    "check_new_record",
 ]
 
 NewRecord: TypeAlias = "tuple[bytes | None, bytes | None, Sequence[Header], int]"
@@ -41,10 +41,10 @@ MAX_INT32: Final = 0x7FFFFFFF
 MAX_INT64: Final = 0x7FFFFFFFFFFFFFFF
 
 #: The last time that a timestamp in ms can say.
-LAST_TIMESTAMP: Final = MAX_INT64
+MAX_TIMESTAMP_MS: Final = MAX_INT64
 
 # What Python raises when a value has the wrong type, or is too large for its field.
-REFUSALS: Final = (TypeError, ValueError, AttributeError, OverflowError, struct.error)
+ENCODE_FAILURES: Final = (TypeError, ValueError, AttributeError, OverflowError, struct.error)
 
 
 def check_max_bytes(max_bytes: object, overhead: int) -> None:
@@ -55,7 +55,7 @@ def check_max_bytes(max_bytes: object, overhead: int) -> None:
     check_whole_number("max_bytes", max_bytes, overhead + 1, MAX_INT32)
 
 
-def explain_refusal(index: int, record: object) -> None:
+def check_new_record(index: int, record: object) -> None:
     """Raise EncodeError that names the fault of the record, if it has one."""
     place = f"records[{index}]"
     if not isinstance(record, tuple | list):

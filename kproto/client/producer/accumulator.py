@@ -269,7 +269,7 @@ class Accumulator:
     ) -> tuple[Batch, int]:
         """Put a record into the open batch of its partition; returns the batch and the position.
 
-        Raises one of `REFUSALS`, of `records.new_record`, for what no record can hold.
+        Raises one of `ENCODE_FAILURES`, of `records.new_record`, for what no record can hold.
         """
         batch = self.open_batch(topic, partition)
         if batch is not None:

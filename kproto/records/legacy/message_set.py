@@ -95,7 +95,7 @@ class LegacyBatch(RecordBatch):
     @property
     def is_wrapper(self) -> bool:
         """Whether the value holds further messages, compressed."""
-        return bool(self.attributes & log_format.CODEC_MASK)
+        return bool(self.attributes & log_format.COMPRESSION_CODEC_MASK)
 
     @property
     def compression(self) -> str:
@@ -203,7 +203,7 @@ class LegacyBatch(RecordBatch):
 
     def _codec(self) -> Codec:
         try:
-            return message_codec(self.attributes & log_format.CODEC_MASK)
+            return message_codec(self.attributes & log_format.COMPRESSION_CODEC_MASK)
         except ValueError as error:
             raise self._corrupt(str(error)) from None
 
@@ -260,7 +260,7 @@ def _end_of_message(data: bytes, pos: int, wrapper_magic: int) -> int:
         raise ValueError(f"size {size} is too short for magic {magic}")
     if end > len(data):
         raise ValueError(f"size {size}, but {left - log_format.LOG_OVERHEAD_BYTES} bytes are left")
-    if attributes & log_format.CODEC_MASK:
+    if attributes & log_format.COMPRESSION_CODEC_MASK:
         raise ValueError("it is compressed again")
     actual = crc32(data[pos + MESSAGE_CRC_FROM : end])
     if actual != crc:

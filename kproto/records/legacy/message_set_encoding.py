@@ -19,12 +19,12 @@ from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_name, level_f
 from ..codecs.lz4_frame import with_checksum_of_magic_0
 from ..magic2.record_batch import check_batch
 from ..new_record import (
+    ENCODE_FAILURES,
     MAX_BATCH_BYTES,
     MAX_INT32,
     MAX_INT64,
-    REFUSALS,
     check_max_bytes,
-    explain_refusal,
+    check_new_record,
 )
 from .message_header import MESSAGE_OVERHEAD_BYTES
 
@@ -181,9 +181,9 @@ class MessageSetBuilder:
                     refused: NewRecord = record
                     return refused
                 index += 1
-        except REFUSALS:
+        except ENCODE_FAILURES:
             if record is not _NO_RECORD:
-                explain_refusal(index, record)
+                check_new_record(index, record)
             raise
         return None
 
@@ -297,7 +297,7 @@ def _encode_message(
 ) -> bytes:
     """One message without the offset in front of it."""
     if magic == 0:
-        head = _MAGIC_0.pack(0, attributes & log_format.CODEC_MASK)
+        head = _MAGIC_0.pack(0, attributes & log_format.COMPRESSION_CODEC_MASK)
     else:
         head = _MAGIC_1.pack(1, attributes, timestamp)
     body = b"".join(

@@ -14,11 +14,11 @@ from ...wire.errors import ConfigurationError, EncodeError
 from .. import log_format
 from ..codecs.compression import codec_for_name, level_for
 from ..new_record import (
+    ENCODE_FAILURES,
     MAX_BATCH_BYTES,
     MAX_INT32,
-    REFUSALS,
     check_max_bytes,
-    explain_refusal,
+    check_new_record,
 )
 from ..varints import VARINTS, encode_varint
 from . import batch_header
@@ -401,9 +401,9 @@ class BatchBuilder:
                 index += 1
                 if timestamp > max_timestamp:
                     max_timestamp = timestamp
-        except REFUSALS:
+        except ENCODE_FAILURES:
             if record is not _NO_RECORD:
-                explain_refusal(first_index + index - start, record)
+                check_new_record(first_index + index - start, record)
             raise
         finally:
             self._count += index - start
@@ -439,7 +439,7 @@ class BatchBuilder:
                 last_offset_delta = self.last_offset_delta
             elif not self._count:
                 raise EncodeError("a batch needs at least one record, or a last_offset_delta")
-            batch_header.check_place(base_offset, last_offset_delta, partition_leader_epoch)
+            batch_header.check_offsets(base_offset, last_offset_delta, partition_leader_epoch)
         except ConfigurationError as error:
             raise EncodeError(f"a field of the batch header is out of its range: {error}") from None
         # Nothing is not compressed: an emptied batch is a header alone.

@@ -27,15 +27,15 @@ HEADER_FROM_ATTRIBUTES: Final = Struct(">hiqqqhii")
 CRC_FROM: Final = 21
 
 #: base offset, batch length, partition leader epoch: what stands before the magic
-STAMP: Final = Struct(">qii")
+HEADER_TO_LEADER_EPOCH: Final = Struct(">qii")
 
 #: Fields that a broker writes into a batch, and where they are.
 CRC: Final = Struct(">I")
 ATTRIBUTES: Final = Struct(">h")
 MAX_TIMESTAMP: Final = Struct(">q")
-CRC_AT: Final = 17
-ATTRIBUTES_AT: Final = 21
-MAX_TIMESTAMP_AT: Final = 35
+CRC_OFFSET: Final = 17
+ATTRIBUTES_OFFSET: Final = 21
+MAX_TIMESTAMP_OFFSET: Final = 35
 
 #: Beside the bits that every magic has (`log_format`).
 TRANSACTIONAL_FLAG: Final = 0x10
@@ -67,7 +67,7 @@ def check_field(name: str, value: object) -> None:
         check_whole_number(name, value, least, most)
 
 
-def check_place(base_offset: object, last_offset_delta: int, leader_epoch: object) -> None:
+def check_offsets(base_offset: object, last_offset_delta: int, leader_epoch: object) -> None:
     """Refuse a place that no log has: offsets end at 2^63 - 1. Raises ConfigurationError."""
     most = MAX_INT64 - last_offset_delta
     if type(base_offset) is not int or not 0 <= base_offset <= most:

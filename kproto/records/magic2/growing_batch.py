@@ -96,7 +96,7 @@ class GrowingBatch:
         """Add a record; returns by how many bytes the batch grew.
 
         0, and nothing is added, if it would come to more than `limit`; the first always fits.
-        Raises one of `REFUSALS` for what no record can hold, and adds nothing then.
+        Raises one of `ENCODE_FAILURES` for what no record can hold, and adds nothing then.
         """
         if timestamp != self.timestamp:
             self.stamp(timestamp)

@@ -125,7 +125,7 @@ class RecordBatch:
     def compression(self) -> str:
         """none, gzip, snappy, lz4 or zstd. Raises CorruptBatchError for an unknown codec."""
         try:
-            return codec_for_id(self.attributes & log_format.CODEC_MASK).name
+            return codec_for_id(self.attributes & log_format.COMPRESSION_CODEC_MASK).name
         except ValueError as error:
             raise self._corrupt(str(error)) from None
 
@@ -279,7 +279,7 @@ class RecordBatch:
         data = self._data
         start = self.position + batch_header.HEADER_BYTES
         limit = self.position + self.size_in_bytes
-        codec = codec_for_id(self.attributes & log_format.CODEC_MASK)
+        codec = codec_for_id(self.attributes & log_format.COMPRESSION_CODEC_MASK)
         if codec.id and (self.record_count or start != limit):
             trusted = trusted_bytes(limit - start)
             data = codec.decompress(data[start:limit], max_decompressed_bytes)
@@ -356,7 +356,7 @@ def restamp(
     if partition_leader_epoch is None:
         partition_leader_epoch = batch.partition_leader_epoch
     try:
-        batch_header.check_place(base_offset, batch.last_offset_delta, partition_leader_epoch)
+        batch_header.check_offsets(base_offset, batch.last_offset_delta, partition_leader_epoch)
         if log_append_time is not None:
             batch_header.check_field("log_append_time", log_append_time)
     except ConfigurationError as error:
@@ -364,18 +364,20 @@ def restamp(
     stored = bytearray(batch.raw)
     length = batch.size_in_bytes - log_format.LOG_OVERHEAD_BYTES
     try:
-        batch_header.STAMP.pack_into(stored, 0, base_offset, length, partition_leader_epoch)
+        batch_header.HEADER_TO_LEADER_EPOCH.pack_into(
+            stored, 0, base_offset, length, partition_leader_epoch
+        )
         if log_append_time is not None:
             batch_header.MAX_TIMESTAMP.pack_into(
-                stored, batch_header.MAX_TIMESTAMP_AT, log_append_time
+                stored, batch_header.MAX_TIMESTAMP_OFFSET, log_append_time
             )
     except struct.error as error:
         raise EncodeError(f"a stamp is out of its range: {error}") from None
     if log_append_time is not None:
         attributes = batch.attributes | log_format.LOG_APPEND_TIME_FLAG
-        batch_header.ATTRIBUTES.pack_into(stored, batch_header.ATTRIBUTES_AT, attributes)
+        batch_header.ATTRIBUTES.pack_into(stored, batch_header.ATTRIBUTES_OFFSET, attributes)
         crc = crc32c(bytes(memoryview(stored)[batch_header.CRC_FROM :]))
-        batch_header.CRC.pack_into(stored, batch_header.CRC_AT, crc)
+        batch_header.CRC.pack_into(stored, batch_header.CRC_OFFSET, crc)
     return bytes(stored)
 
 

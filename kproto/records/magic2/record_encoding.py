@@ -1,6 +1,6 @@
 """One record to bytes (magic 2): keys, values, headers. KIP-98.
 
-Writes straight on: what Python refuses is raised as it is (`new_record.REFUSALS`), and who knows
+Writes straight on: what Python refuses is raised as it is (`new_record.ENCODE_FAILURES`), and who knows
 the record says which field of it was wrong. Knows nothing of batches.
 """
 

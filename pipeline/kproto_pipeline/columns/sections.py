@@ -20,7 +20,7 @@ from kproto.records import (
     read_batches,
 )
 from kproto.records.legacy.message_header import MESSAGE_OVERHEAD_BYTES
-from kproto.records.log_format import CODEC_MASK
+from kproto.records.log_format import COMPRESSION_CODEC_MASK
 from kproto.records.magic2.batch_header import HEADER_BYTES, MIN_RECORD_BYTES
 from kproto.wire.errors import CorruptBatchError, MissingCodecError
 
@@ -229,7 +229,7 @@ def _records(batch: RecordBatch, fetched: bytes, arena: Arena, limit: int) -> Ba
     first = batch.position + HEADER_BYTES
     last = batch.position + batch.size_in_bytes
     section = BatchSection(batch, fetched, first, last)
-    codec_id = batch.attributes & CODEC_MASK
+    codec_id = batch.attributes & COMPRESSION_CODEC_MASK
     if codec_id and (batch.record_count or first != last):
         _decompress(section, fetched[first:last], codec_for_id(codec_id), arena, limit)
     if batch.record_count * MIN_RECORD_BYTES > section.size:
