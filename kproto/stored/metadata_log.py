@@ -2,7 +2,7 @@
 
 Owns their framing: an unsigned varint each of the frame's version (1), the record type and the
 version of the message, then the message. As Kafka's AbstractApiMessageSerde writes it. Batches of
-control records stand between them; `control` reads those. Knows no batch and no file.
+control records stand between them; `control_records` reads those. Knows no batch and no file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..records import Record
 from ..wire.errors import DecodeError, EncodeError
 from ..wire.faults import READ_FAULTS
 from ..wire.reading import read_uvarint
-from .framed import (
+from .framing import (
     RecordTypes,
     class_called,
     decode_behind,

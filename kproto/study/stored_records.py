@@ -10,9 +10,9 @@ from typing import Final
 
 from ..schema.definitions import union
 from ..schema.layout import layout
-from ..stored.control import ControlRecordType
-from ..stored.coordinator import COORDINATOR_TOPICS
-from ..stored.framed import class_called
+from ..stored.control_records import ControlRecordType
+from ..stored.coordinator_records import COORDINATOR_TOPICS
+from ..stored.framing import class_called
 from ..stored.metadata_log import FRAME_VERSION, METADATA_TOPICS
 from .leaves import Leaves
 from .node import Budget, Node

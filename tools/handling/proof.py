@@ -17,7 +17,7 @@ from kproto.client.consumer.commit_labels import unlabelled
 from kproto.client.consumer.done_ahead import ahead_in
 from kproto.client.consumer.running.settings import Order
 from kproto.messages import OffsetCommitKey, OffsetCommitValue
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 
 from .judging import Attempt, Commit, Letter, Member, Verdict, attempts_of, judge
 from .member import SESSION_MS

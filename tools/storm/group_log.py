@@ -21,7 +21,7 @@ from kproto.messages import (
     OffsetCommitValue,
 )
 from kproto.records import Record
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 
 from .sightings import Commit
 

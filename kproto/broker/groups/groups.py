@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeAlias
 
-from ...stored.coordinator import CoordinatorRecord
+from ...stored.coordinator_records import CoordinatorRecord
 from ..lines import one_line
 from ..topics import Topics
 from .consumer import ConsumerGroup, ConsumerLimits

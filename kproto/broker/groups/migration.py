@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ...stored.coordinator import CoordinatorRecord
+from ...stored.coordinator_records import CoordinatorRecord
 from ...wire.errors import BrokerResponseError, DecodeError
 from ..coordinators import java_hash
 from ..refusal import refusal

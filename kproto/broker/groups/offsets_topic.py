@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ...records import Record, RecordBatch
-from ...stored.coordinator import CoordinatorRecord
+from ...stored.coordinator_records import CoordinatorRecord
 from ...wire.errors import BrokerResponseError, KprotoError
 from ..coordinators import partition_of
 from ..leadership import NO_LEADER

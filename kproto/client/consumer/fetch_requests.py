@@ -42,7 +42,7 @@ class FetchedPartition(NamedTuple):
     """What a fetch of one partition brought: `records` are batches, the last perhaps cut.
 
     `aborted` are the first offset and the producer id of each aborted transaction in them, where
-    committed records alone were asked for; `kproto.stored.aborted` tells what that hides.
+    committed records alone were asked for; `kproto.stored.aborted_transactions` uses them.
     """
 
     records: bytes

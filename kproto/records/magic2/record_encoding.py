@@ -1,7 +1,7 @@
 """One record to bytes (magic 2): keys, values, headers. KIP-98.
 
-Writes straight on: what Python refuses is raised as it is (`new_record.ENCODE_FAILURES`), and who knows
-the record says which field of it was wrong. Knows nothing of batches.
+Checks no type itself: Python's own error (one of `new_record.ENCODE_FAILURES`) passes through, and
+the caller names the field at fault with `new_record.check_new_record`. Knows nothing of batches.
 """
 
 from __future__ import annotations

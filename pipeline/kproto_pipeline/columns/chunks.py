@@ -29,7 +29,7 @@ from .sections import MAX_CHUNK_BYTES, BatchGroup, section_groups
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kproto.stored.aborted import AbortedTransactions
+    from kproto.stored.aborted_transactions import AbortedTransactions
 
     from .record_columns import Int32s, Int64s
     from .sections import BatchSection

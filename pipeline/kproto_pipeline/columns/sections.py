@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from kproto.records import Codec
-    from kproto.stored.aborted import AbortedTransactions
+    from kproto.stored.aborted_transactions import AbortedTransactions
 
 __all__ = ["MAX_CHUNK_BYTES", "BatchGroup", "BatchSection", "section_groups"]
 
@@ -214,11 +214,11 @@ def _sections(
         following = checked_next_offset(batch, following)
         if batch.is_control:
             if aborted is not None and not isinstance(batch, LegacyBatch):
-                aborted.see_marker(batch, limit)
+                aborted.on_control_batch(batch, limit)
         elif batch.last_offset >= start:
             if isinstance(batch, LegacyBatch):
                 yield _messages(batch, start, end, limit)
-            elif aborted is None or not aborted.hides(batch):
+            elif aborted is None or not aborted.is_aborted(batch):
                 yield _records(batch, fetched, arena, limit)
         if end is not None and following >= end:
             return

@@ -17,7 +17,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
-from ....stored.coordinator import CoordinatorRecord
+from ....stored.coordinator_records import CoordinatorRecord
 from ....wire.errors import BrokerResponseError
 from ...lines import one_line
 from ...refusal import refusal

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from kproto.stored.aborted import AbortedTransactions
+from kproto.stored.aborted_transactions import AbortedTransactions
 
 from ...columns import arrow_batches, events_as_arrow, records_as_arrow
 from ..clients import with_client

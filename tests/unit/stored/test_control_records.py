@@ -22,7 +22,7 @@ from kproto.messages import (
 from kproto.messages.leader_change_message import Voter as LeaderVoter
 from kproto.messages.voters_record import Endpoint, KRaftVersionFeature, Voter
 from kproto.records import Record, encode_batch, read_batches
-from kproto.stored.control import (
+from kproto.stored.control_records import (
     ControlRecord,
     ControlRecordType,
     decode_control_record,

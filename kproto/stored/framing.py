@@ -2,7 +2,7 @@
 
 Owns how a class is found by its name and read from behind such bytes, which version is written,
 and how a table of record types is looked up. What those bytes are, and the tables, is known to
-`control`, `coordinator` and `metadata_log`, each for its own records.
+`control_records`, `coordinator_records` and `metadata_log`, each for its own records.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from kproto.messages import (
 )
 from kproto.messages.transaction_log_value import PartitionsSchema
 from kproto.records import Record
-from kproto.stored.coordinator import (
+from kproto.stored.coordinator_records import (
     COORDINATOR_TOPICS,
     CoordinatorRecord,
     UnknownCoordinatorRecord,

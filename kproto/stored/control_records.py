@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from ..messages.base import Message
 from ..records import Record
 from ..wire.errors import DecodeError, EncodeError
-from .framed import class_called, decode_behind
+from .framing import class_called, decode_behind
 
 __all__ = [
     "ControlRecord",

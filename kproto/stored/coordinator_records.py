@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from ..messages.base import Message
 from ..records import Record
 from ..wire.errors import DecodeError, EncodeError
-from .framed import (
+from .framing import (
     RecordTypes,
     class_called,
     decode_behind,
