@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from ..schema.called import messages_called
 from ..schema.definitions import Definitions
+from ..schema.message_lookup import find_messages
 from ..wire.errors import ConfigurationError
 
 __all__ = ["names_called", "package_called"]
 
 
 def names_called(text: str, known: Definitions | None = None) -> frozenset[str]:
-    """The messages that `--messages` names, with commas between: see `messages_called`.
+    """The messages that `--messages` names, with commas between: see `find_messages`.
 
     An API is its request and its response. Raises UnknownNameError for a name that there is none
     of, and ConfigurationError where there is no name at all.
@@ -23,7 +23,7 @@ def names_called(text: str, known: Definitions | None = None) -> frozenset[str]:
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     if not wanted:
         raise ConfigurationError(f"--messages is {text!r}: it must name messages or APIs")
-    return frozenset(spec.name for name in wanted for spec in messages_called(name, known))
+    return frozenset(spec.name for name in wanted for spec in find_messages(name, known))
 
 
 def package_called(name: str) -> ModuleType:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ..schema.nearest import nearest
+from ..schema.unknown_names import nearest
 from ..security.properties import PropertySource, from_properties
 from ..wire.errors import ConfigurationError
 from .settings import ClientSettings

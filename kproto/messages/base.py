@@ -307,7 +307,7 @@ class Message(Struct):
 
     def to_json(self, version: int) -> dict[str, Any]:
         """The message as Kafka's JsonConverter writes it. Raises EncodeError, as `encode` does."""
-        from ..schema.json_form import to_json
+        from ..schema.json_converter import to_json
 
         self.encode(version)
         return to_json(self._definition(), version, self)
@@ -315,7 +315,7 @@ class Message(Struct):
     @classmethod
     def from_json(cls, node: dict[str, Any], version: int) -> Self:
         """Read what `to_json`, or Kafka's JsonConverter, wrote. Raises DecodeError."""
-        from ..schema.json_form import from_json
+        from ..schema.json_converter import from_json
 
         if version not in cls.VALID_VERSIONS:
             raise DecodeError(_no_such_version(cls, version), message=cls.__name__)

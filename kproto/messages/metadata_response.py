@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable
 from operator import index
 from typing import Any, Self
 
-from ..wire.alike import AlikeStructs
 from ..wire.faults import WireFault
 from ..wire.reading import (
     ARRAY_STRUCTS,
@@ -24,6 +23,7 @@ from ..wire.reading import (
     read_numbers,
     read_unknown_tags,
 )
+from ..wire.uniform_structs import UniformStructs
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     BOOLS,
@@ -58,7 +58,7 @@ _INT16 = struct.Struct(">h")
 _INT16X2 = struct.Struct(">hh")
 _INT16_INT32X2 = struct.Struct(">hii")
 _INT16_INT32X3 = struct.Struct(">hiii")
-_INT16_INT32X3_INT32S_INT32S_INT32S = AlikeStructs("hiii", "i", "", "i", "", "i", "")
+_INT16_INT32X3_INT32S_INT32S_INT32S = UniformStructs("hiii", "i", "", "i", "", "i", "")
 _INT16_INT32X3_UINT8 = struct.Struct(">hiiiB")
 _INT16_INT32X4 = struct.Struct(">hiiii")
 _INT16_UINT8 = struct.Struct(">hB")

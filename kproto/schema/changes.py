@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from .comparison import default_words
 from .definitions import union
 from .layout import LayoutField, StructLayout, WireType, layout, struct_of
-from .nearest import UnknownNameError, unknown
+from .layout_comparison import default_words
 from .release_table import ApiRange, former_api_names, ranges
 from .specs import MessageSpec
+from .unknown_names import UnknownNameError, unknown_name_error
 from .versions import Versions
 
 __all__ = [
@@ -149,7 +149,7 @@ def find_message(name: str) -> MessageSpec:
         api = name.removesuffix(kind)
         if api != name and api in former_api_names():
             return messages[former_api_names()[api] + kind]
-    raise unknown("no message is called", name, messages)
+    raise unknown_name_error("no message is called", name, messages)
 
 
 def message_layout(name: str, version: int) -> StructLayout:

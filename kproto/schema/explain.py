@@ -18,7 +18,7 @@ from ..wire.writing import BOOLS
 from .layout import FORMATS, LayoutField, StructLayout, WireType, layout
 from .naming import attribute_name, class_name
 from .specs import FieldSpec, MessageSpec
-from .wire_walk import SIZES, BytesFault, versions_in_words, walk
+from .wire_validation import SIZES, BytesFault, validate, versions_in_words
 
 __all__ = ["explain_decode", "explain_encode", "is_default", "not_in_version"]
 
@@ -41,7 +41,7 @@ def explain_decode(
     Offsets in the error count from there. With `trailing`, bytes behind the message are no fault.
     """
     try:
-        end = walk(layout(message, version), data, offset)
+        end = validate(layout(message, version), data, offset)
     except BytesFault as fault:
         return DecodeError(
             fault.reason,

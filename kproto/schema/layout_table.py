@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .changes import find_message, message_layout
-from .comparison import default_words
 from .glossary import load_glossary
 from .layout import FORMATS, LayoutField, StructLayout, WireType, struct_of
+from .layout_comparison import default_words
 
 __all__ = ["LayoutRow", "least_size", "message_rows"]
 

@@ -24,7 +24,7 @@ STRUCT_NAMES: Final = frozenset({"copy", "list", "self", "string_list", "unknown
 #: Names that a generated module or package imports or defines; no class may take them.
 MODULE_NAMES: Final = frozenset(
     {
-        "AlikeStructs",
+        "UniformStructs",
         "Any",
         "Append",
         "BOOLS",

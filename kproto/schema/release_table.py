@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 from .data_files import read_data
-from .nearest import UnknownNameError, unknown
+from .unknown_names import UnknownNameError, unknown_name_error
 from .versions import NO_VERSIONS, Versions
 
 __all__ = [
@@ -144,7 +144,7 @@ def release_number(release: str) -> int:
     """The place of a release among all. Raises UnknownNameError."""
     number = _table().number.get(release)
     if number is None:
-        raise unknown("no release is called", release, reversed(releases()))
+        raise unknown_name_error("no release is called", release, reversed(releases()))
     return number
 
 
@@ -156,7 +156,7 @@ def newest_release(name: str) -> str:
     for release in reversed(releases()):
         if release == name or release.startswith(f"{name}."):
             return release
-    raise unknown("no release is called", name, reversed(releases()))
+    raise unknown_name_error("no release is called", name, reversed(releases()))
 
 
 def api_names() -> dict[int, str]:
@@ -183,7 +183,7 @@ def api_name(api: int | str) -> tuple[int, str]:
         return api, table.names[api]
     name = api.removesuffix("Request").removesuffix("Response")
     if name not in table.keys:
-        raise unknown("no API is called", api, table.keys)
+        raise unknown_name_error("no API is called", api, table.keys)
     key = table.keys[name]
     return key, table.names[key]
 

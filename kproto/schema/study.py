@@ -33,7 +33,6 @@ from .definitions import union
 from .glossary import load_glossary
 from .kips import Kip, VersionNote, version_note, version_notes
 from .layout_table import LayoutRow, least_size, message_rows
-from .nearest import UnknownNameError, unknown
 from .release_table import (
     ApiRange,
     api_name,
@@ -45,6 +44,7 @@ from .release_table import (
     releases,
 )
 from .specs import FieldSpec, MessageSpec
+from .unknown_names import UnknownNameError, unknown_name_error
 
 __all__ = [
     "ApiRange",
@@ -106,7 +106,7 @@ def messages(part: str = "") -> tuple[MessageSpec, ...]:
         found = [spec for spec in specs if folded in spec.name.casefold()]
         found = found or [spec for spec in specs if _formerly(spec, folded)]
     if not found:
-        raise unknown("no message has in its name", part, union())
+        raise unknown_name_error("no message has in its name", part, union())
     return tuple(found)
 
 
@@ -139,7 +139,7 @@ def find_field(message: MessageSpec, path: str) -> tuple[str, FieldSpec]:
         found = _named(_folded(step), fields)
         if found is None:
             names = [field.name for field in fields]
-            raise unknown(f"{message.name}: {holder} has no field", step, names)
+            raise unknown_name_error(f"{message.name}: {holder} has no field", step, names)
     assert found is not None
     return holder, found
 

@@ -1,4 +1,4 @@
-"""`ManualClock`: a clock whose hands a test turns; `MovedClock`: one that goes wrong.
+"""`ManualClock`: a clock whose hands a test turns; `SkewedClock`: one that goes wrong.
 
     clock = ManualClock()
     async with Broker(clock=clock) as broker: ...
@@ -19,7 +19,7 @@ from typing import Final
 
 from ..clock import SYSTEM_CLOCK, Clock
 
-__all__ = ["ManualClock", "MovedClock"]
+__all__ = ["ManualClock", "SkewedClock"]
 
 #: Turns of the loop before the hands move, so that what is awake gets on first.
 TURNS: Final = 10
@@ -92,7 +92,7 @@ async def _let_others_run() -> None:
         await asyncio.sleep(0)
 
 
-class MovedClock(Clock):
+class SkewedClock(Clock):
     """The clock of this machine with another time of day, `offset_ms` ahead, or behind below 0.
 
     A broker with one dates records by it and judges their age, as on a machine whose clock is

@@ -77,9 +77,9 @@ class Imports:
                 words += [f"{element.upper()}S"] * count
                 parts += [_LETTERS[element], ""] * count
         name = "_" + "_".join(words)
-        self.wire("alike", "AlikeStructs")
+        self.wire("uniform_structs", "UniformStructs")
         letters = ", ".join(f'"{part}"' for part in parts)
-        self._tables[name] = f"AlikeStructs({letters})"
+        self._tables[name] = f"UniformStructs({letters})"
         return name
 
     def array_shapes(self, element: str) -> tuple[str, int]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ALIKE", "HOT"]
+__all__ = ["DATA_PATH", "UNIFORM_STRUCTS"]
 
 #: Messages on the data path: every layout of a struct gets its own straight-line code.
-HOT: Final = frozenset(
+DATA_PATH: Final = frozenset(
     {
         "ApiVersionsResponse",
         "FetchRequest",
@@ -31,4 +31,4 @@ HOT: Final = frozenset(
 
 #: Structs of messages on the data path, as (message, struct), whose arrays of numbers mostly have
 #: as many in one as in the next: the replicas of the partitions of a topic.
-ALIKE: Final = frozenset({("MetadataResponse", "MetadataResponsePartition")})
+UNIFORM_STRUCTS: Final = frozenset({("MetadataResponse", "MetadataResponsePartition")})

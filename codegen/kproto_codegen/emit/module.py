@@ -24,7 +24,7 @@ from .functions import (
 )
 from .heads import head
 from .imports import Imports, import_lines, sorted_names
-from .kafka_messages import HOT
+from .kafka_messages import DATA_PATH
 from .plan import StructPlan, Style, plan_structs
 from .rendering import block, rendered
 
@@ -65,7 +65,7 @@ def module_source(
     files that the definition came from.
     """
     # Only Kafka's own are on its data path: others may have taken a name.
-    style = Style.STRAIGHT if message.name in HOT and runtime.relative else Style.BRANCHING
+    style = Style.STRAIGHT if message.name in DATA_PATH and runtime.relative else Style.BRANCHING
     plans = plan_structs(message, style)
     imports = Imports()
     *inner, own = plans

@@ -21,7 +21,7 @@ from kproto.schema.versions import Versions
 
 from ..struct_versions import versions_in_use
 from .code import Condition, opposites
-from .kafka_messages import ALIKE
+from .kafka_messages import UNIFORM_STRUCTS
 
 __all__ = [
     "NEVER_LAZY",
@@ -437,7 +437,9 @@ def _plan(
             style is Style.STRAIGHT
             and bool(message.flexible_versions)
             and field.versions.highest < message.flexible_versions.lowest,
-            style is Style.STRAIGHT and (message.name, struct.name) in ALIKE and _may_pack(field),
+            style is Style.STRAIGHT
+            and (message.name, struct.name) in UNIFORM_STRUCTS
+            and _may_pack(field),
         )
         for field in struct.fields
     )

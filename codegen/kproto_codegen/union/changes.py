@@ -1,8 +1,8 @@
-"""What changed between two releases, and whether it breaks who speaks the older one.
+"""Compares two releases and tells which changes break a client or broker of the older one.
 
-The rules are those of Kafka's guide to its message definitions ("Incompatible Changes"): a
-version that was released stays as it is. It owns the judgement; `kproto.schema.comparison` finds
-what differs, `history` which messages belong together.
+The rules are those of Kafka's guide to its message definitions ("Incompatible Changes"): a released
+version must not change. This module judges; `kproto.schema.layout_comparison` finds the
+differences, and `history` finds which messages of the two releases are the same.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kproto.schema.comparison import DifferenceKind, compare_layouts
 from kproto.schema.layout import layout
+from kproto.schema.layout_comparison import DifferenceKind, compare_layouts
 from kproto.schema.specs import MessageSpec
 from kproto.schema.versions import Versions
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from kproto.schema.comparison import compare_layouts
 from kproto.schema.layout import layout
+from kproto.schema.layout_comparison import compare_layouts
 from kproto.schema.specs import FormerName, MessageSpec
 from kproto.schema.versions import Versions
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from kproto.schema.nearest import nearest
+from kproto.schema.unknown_names import nearest
 from kproto.wire.errors import ConfigurationError
 
 from .client_options import PREFIX, ClientOptions, client_options

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from kproto.schema.nearest import nearest
+from kproto.schema.unknown_names import nearest
 
 from .client_options import PREFIX, client_options
 from .errors import OptionError

@@ -152,7 +152,7 @@ def test_arrays_of_numbers_are_packed_in_structs_that_are_mostly_alike(
     message = spec(field("F", "[]Inner", fields=[field("A"), node]))
     for named in (False, True):
         if named:
-            monkeypatch.setattr(plan_room, "ALIKE", {(message.name, "Inner")})
+            monkeypatch.setattr(plan_room, "UNIFORM_STRUCTS", {(message.name, "Inner")})
         for style in Style:
             inner, _ = plan_structs(message, style)
             _, plan = inner.fields

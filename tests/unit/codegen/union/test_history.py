@@ -15,9 +15,9 @@ from kproto_codegen.union.merge import wire_form
 
 from kproto import messages
 from kproto.messages.base import Message
-from kproto.schema.comparison import DifferenceKind
 from kproto.schema.definitions import union as shipped_union
 from kproto.schema.layout import layout
+from kproto.schema.layout_comparison import DifferenceKind
 from kproto.schema.naming import class_name
 from kproto.schema.specs import FieldSpec, MessageSpec
 

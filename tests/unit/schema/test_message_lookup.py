@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.schema.called import messages_called
 from kproto.schema.definitions import union
-from kproto.schema.nearest import UnknownNameError
+from kproto.schema.message_lookup import find_messages
+from kproto.schema.unknown_names import UnknownNameError
 
 
 def names(text: str) -> list[str]:
-    return [spec.name for spec in messages_called(text)]
+    return [spec.name for spec in find_messages(text)]
 
 
 @pytest.mark.parametrize("text", ["Heartbeat", "heartbeat", "HEARTBEAT", "12"])
@@ -42,6 +42,6 @@ def test_names_of_former_releases() -> None:
 )
 def test_what_there_is_none_of(text: str, said: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
-        messages_called(text)
+        find_messages(text)
     assert str(caught.value).startswith(said)
     assert len(str(caught.value)) < 300

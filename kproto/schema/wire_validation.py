@@ -26,7 +26,7 @@ from ..wire.limits import (
 from .layout import FORMATS, StructLayout, WireType
 from .versions import Versions
 
-__all__ = ["SIZES", "BytesFault", "versions_in_words", "walk"]
+__all__ = ["SIZES", "BytesFault", "validate", "versions_in_words"]
 
 #: The width of each type of fixed width, in bytes.
 SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.items()}
@@ -94,9 +94,9 @@ class _NullFault(BytesFault):
         self.reason = f"null, which {self.path} may not be in this version"
 
 
-def walk(shape: StructLayout, data: bytes, pos: int) -> int:
+def validate(shape: StructLayout, data: bytes, pos: int) -> int:
     """The position behind the message that begins at `pos`. Raises BytesFault."""
-    return _Walker(data).struct(shape)(pos)
+    return _Validator(data).struct(shape)(pos)
 
 
 def versions_in_words(versions: Versions) -> str:
@@ -136,7 +136,7 @@ class _Place(NamedTuple):
 _Part: TypeAlias = tuple[_Place, int, _Reader | None, _Step, bool]
 
 
-class _Walker:
+class _Validator:
     """Makes the steps over one buffer."""
 
     def __init__(self, data: bytes) -> None:

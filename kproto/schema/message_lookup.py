@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from .definitions import Definitions, union
-from .nearest import UnknownNameError, unknown
 from .specs import MessageSpec
+from .unknown_names import UnknownNameError, unknown_name_error
 
-__all__ = ["messages_called"]
+__all__ = ["find_messages"]
 
 #: Api keys are int16.
 _MAX_KEY_DIGITS: Final = 5
@@ -21,7 +21,7 @@ _MAX_KEY_DIGITS: Final = 5
 _SHOWN: Final = 80
 
 
-def messages_called(text: str, known: Definitions | None = None) -> tuple[MessageSpec, ...]:
+def find_messages(text: str, known: Definitions | None = None) -> tuple[MessageSpec, ...]:
     """The messages that `text` names, in whatever case.
 
     The message of that name (`HeartbeatRequest`); else request and response, in this order, of the
@@ -44,7 +44,7 @@ def messages_called(text: str, known: Definitions | None = None) -> tuple[Messag
             return tuple(
                 known[now] for name in names if name in former for now in known.former(former[name])
             )
-    raise unknown("no message is called", text[:_SHOWN], known)
+    raise unknown_name_error("no message is called", text[:_SHOWN], known)
 
 
 def _of_key(text: str, known: Definitions) -> tuple[MessageSpec, ...]:

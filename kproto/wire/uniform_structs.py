@@ -1,6 +1,6 @@
-"""Arrays of structs that are alike: of one size, since their own arrays have as many numbers each.
+"""Reads arrays of uniform structs: all have the same size, because their arrays have equal counts.
 
-One Struct reads them all; the arrays come as their bytes. Only flexible layouts are read so.
+One `struct.Struct` reads them all; their own arrays of numbers stay bytes. Flexible layouts only.
 """
 
 from __future__ import annotations
@@ -8,23 +8,22 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-__all__ = ["AlikeStructs"]
+__all__ = ["UniformStructs"]
 
-#: Of so many sets of counts it is remembered what structs are; they come from outside.
+#: Bounds the cache of Structs by array counts, because a peer chooses the counts.
 _MAX_FOUND: Final = 64
 
 
 class _Found(NamedTuple):
-    """What structs with some counts are."""
+    """Caches how structs with these array counts are read."""
 
     shape: struct.Struct
-    #: Where in a struct each byte stands that all have in common, and that byte: each count, and
-    #: none of tagged fields.
+    #: Offset and value of each byte that every struct must have: the counts, and 0 tagged fields.
     marks: tuple[tuple[int, bytes], ...]
 
 
 def _fits(found: _Found, data: bytes, pos: int, count: int) -> bool:
-    """Whether each of `count` structs from `pos` on is such a one, all there."""
+    """Returns whether `count` such structs stand at `pos`, none of them cut off."""
     shape, marks = found
     stop = pos + shape.size * count
     for at, byte in marks:  # noqa: SIM110 - a generator would cost as much again
@@ -33,12 +32,13 @@ def _fits(found: _Found, data: bytes, pos: int, count: int) -> bool:
     return True
 
 
-class AlikeStructs:
-    """One layout: the format letters of numbers, then the letter of an array, by turns.
+class UniformStructs:
+    """Finds the `struct.Struct` for uniform structs of one layout.
 
-    `AlikeStructs("hi", "i", "")` is an int16, an int32 and an array of int32, and no number behind
-    it. Each array begins with its count plus one in a byte, and each struct ends with a byte for
-    its tagged fields, of which it has none.
+    The layout alternates format letters of numbers and the letter of an array:
+    `UniformStructs("hi", "i", "")` is an int16, an int32, an array of int32, and no number after it.
+    Each array begins with its count plus one in one byte, and each struct ends with one byte, the
+    count of its tagged fields, which must be 0.
     """
 
     __slots__ = ("_arrays", "_behind", "_found", "_latest", "_parts")
@@ -46,19 +46,19 @@ class AlikeStructs:
     def __init__(self, *parts: str) -> None:
         self._parts = parts
         sizes = [struct.calcsize(f">{part}") for part in parts]
-        #: Of each array: the bytes in front of its count, and the size of its numbers.
+        #: For each array: the bytes before its count, and the size of one number.
         self._arrays = [*zip(sizes[::2], sizes[1::2], strict=False)]
         self._behind = sizes[-1]
-        #: By the bytes of the counts.
+        #: Keyed by the bytes of the counts.
         self._found: dict[bytes, _Found] = {}
-        #: Of the structs that were read last: mostly the next are the same.
+        #: The entry that was used last: mostly the next structs have the same counts.
         self._latest = self._made(bytes([1]) * len(self._arrays))
 
     def of(self, data: bytes, pos: int, count: int) -> struct.Struct | None:
-        """The Struct of each of `count` structs from `pos` on, at least one, if they are alike.
+        """Returns the Struct that reads each of the `count` structs at `pos`; `count` is above 0.
 
-        None where counts differ or take more than a byte, where an array is null, where tagged
-        fields follow, and where bytes are missing. Raises IndexError where those of the first do.
+        Returns None if counts differ or need more than one byte, if an array is null, if a struct
+        has tagged fields, or if bytes are missing. Raises IndexError if the first struct is cut.
         """
         latest = self._latest
         if _fits(latest, data, pos, count):
@@ -70,7 +70,7 @@ class AlikeStructs:
         return found.shape
 
     def _first(self, data: bytes, pos: int) -> _Found | None:
-        """What the struct at `pos` is; None for one that cannot be alike to any."""
+        """Returns how the struct at `pos` is read; None if it cannot be uniform."""
         counts = bytearray()
         for front, size in self._arrays:
             pos += front

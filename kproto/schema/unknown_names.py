@@ -8,7 +8,7 @@ from typing import Final
 
 from ..wire.errors import KprotoError
 
-__all__ = ["UnknownNameError", "nearest", "unknown"]
+__all__ = ["UnknownNameError", "nearest", "unknown_name_error"]
 
 #: How many names an error tells; more would hide the right one.
 MAX_TOLD: Final = 3
@@ -30,7 +30,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     return [by_folded[each] for each in dict.fromkeys((*holding, *alike))][:MAX_TOLD]
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
+def unknown_name_error(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """The error: `what` says what kind of name it is, such as `no message is called`."""
     names = [*known]
     found = nearest(name, names)

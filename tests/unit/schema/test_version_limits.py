@@ -28,7 +28,11 @@ from kproto.messages.offset_fetch_request import (
 )
 from kproto.messages.produce_request import TopicProduceData
 from kproto.messages.txn_offset_commit_request import TxnOffsetCommitRequestTopic
-from kproto.schema.set_fields import first_to_end, last_to_begin, shape_of
+from kproto.schema.version_limits import (
+    highest_version_limit,
+    lowest_version_limit,
+    versioned_fields,
+)
 from kproto.wire.uuid import Uuid
 
 ID = Uuid(bytes(15) + b"\x01")
@@ -88,7 +92,7 @@ ID = Uuid(bytes(15) + b"\x01")
     ids=lambda value: type(value).__name__ if isinstance(value, Message) else str(value),
 )
 def test_what_is_set_and_ends(message: Message, path: str, last: int) -> None:
-    found = first_to_end(shape_of(message._definition()), message)
+    found = highest_version_limit(versioned_fields(message._definition()), message)
     assert found is not None
     assert (found.path, found.versions.highest) == (path, last)
 
@@ -108,7 +112,7 @@ def test_what_is_set_and_ends(message: Message, path: str, last: int) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_what_goes_on(message: Message) -> None:
-    assert first_to_end(shape_of(message._definition()), message) is None
+    assert highest_version_limit(versioned_fields(message._definition()), message) is None
 
 
 @pytest.mark.parametrize(
@@ -144,7 +148,7 @@ def test_what_goes_on(message: Message) -> None:
     ids=lambda value: type(value).__name__ if isinstance(value, Message) else str(value),
 )
 def test_what_is_set_and_begins(message: Message, path: str, first: int) -> None:
-    found = last_to_begin(shape_of(message._definition()), message)
+    found = lowest_version_limit(versioned_fields(message._definition()), message)
     assert found is not None
     assert (found.path, found.versions.lowest) == (path, first)
 
@@ -163,4 +167,4 @@ def test_what_is_set_and_begins(message: Message, path: str, first: int) -> None
     ids=lambda value: type(value).__name__,
 )
 def test_what_may_fall_away(message: Message) -> None:
-    assert last_to_begin(shape_of(message._definition()), message) is None
+    assert lowest_version_limit(versioned_fields(message._definition()), message) is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.wire.alike import AlikeStructs
+from kproto.wire.uniform_structs import UniformStructs
 
 #: An int16, an array of int32, an int8, an array of int64, and a bool behind it.
 PARTS = ("h", "i", "b", "q", "?")
@@ -41,7 +41,7 @@ def test_alike_structs_are_read_by_one_struct(
     ints: list[int], longs: list[int], count: int, around: bytes
 ) -> None:
     data = around + b"".join(written(n, ints, -n, longs) for n in range(count)) + around
-    shape = AlikeStructs(*PARTS).of(data, len(around), count)
+    shape = UniformStructs(*PARTS).of(data, len(around), count)
     assert shape is not None
     end = len(around) + shape.size * count
     assert end == len(data) - len(around)
@@ -52,7 +52,7 @@ def test_alike_structs_are_read_by_one_struct(
         assert [*struct.unpack(f">{len(longs)}q", more)] == longs
 
 
-ALIKE = written(1, [2, 3], 4, [5])
+STRUCT = written(1, [2, 3], 4, [5])
 
 
 @pytest.mark.parametrize("at", range(5))
@@ -66,32 +66,32 @@ ALIKE = written(1, [2, 3], 4, [5])
         written(1, [2, 3, 0, 0], 4, []),
         written(1, [], 4, [5, 6]),
         written(1, [2, 3], 4, [5], tags=b"\1\0\1x"),
-        ALIKE.replace(b"\3", b"\0", 1),
-        ALIKE.replace(b"\3", b"\x83\0", 1),
+        STRUCT.replace(b"\3", b"\0", 1),
+        STRUCT.replace(b"\3", b"\x83\0", 1),
     ],
 )
 def test_one_that_differs_is_seen(other: bytes, at: int) -> None:
-    structs = [ALIKE] * 5
-    assert AlikeStructs(*PARTS).of(b"".join(structs), 0, 5) is not None
+    structs = [STRUCT] * 5
+    assert UniformStructs(*PARTS).of(b"".join(structs), 0, 5) is not None
     structs[at] = other
-    assert AlikeStructs(*PARTS).of(b"".join(structs) + bytes(99), 0, 5) is None
+    assert UniformStructs(*PARTS).of(b"".join(structs) + bytes(99), 0, 5) is None
 
 
 def test_missing_bytes_are_seen() -> None:
-    data = ALIKE * 5
+    data = STRUCT * 5
     for end in range(len(data)):
-        if end < len(ALIKE) - 2:
+        if end < len(STRUCT) - 2:
             # Of the first struct: reading it alone comes there too.
             try:
-                assert AlikeStructs(*PARTS).of(data[:end], 0, 5) is None
+                assert UniformStructs(*PARTS).of(data[:end], 0, 5) is None
             except IndexError:
                 continue
         else:
-            assert AlikeStructs(*PARTS).of(data[:end], 0, 5) is None
+            assert UniformStructs(*PARTS).of(data[:end], 0, 5) is None
 
 
 def test_few_shapes_are_kept() -> None:
-    found = AlikeStructs("", "b", "")
+    found = UniformStructs("", "b", "")
     for _ in range(2):
         for count in range(127):
             data = bytes([count + 1]) + bytes(count) + b"\0"
