@@ -42,7 +42,7 @@ class Clock:
         await asyncio.sleep(seconds)
 
     def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
-        """A context whose body gets `seconds`; after that it raises TimeoutError."""
+        """Returns a context whose body gets `seconds`; after that it raises TimeoutError."""
         return asyncio.timeout(seconds)
 
 

@@ -65,7 +65,7 @@ class BindingTerms(NamedTuple):
 
 
 def mode_error(mode: object, terms: BindingTerms) -> CloudEventError:
-    """The error for what is no mode."""
+    """Returns the error for what is no mode."""
     return CloudEventError(
         f"mode is binary or structured, not {mode!r}", clauses=terms.mode_clauses
     )
@@ -75,7 +75,7 @@ def mode_error(mode: object, terms: BindingTerms) -> CloudEventError:
 
 
 def event_format_named(media_type: MediaType | None, terms: BindingTerms) -> str | None:
-    """The event format that a message's content type names; None when it names none.
+    """Returns the event format that a message's content type names; None when it names none.
 
     Raises CloudEventError for the type of a batch, which is no one message.
     """
@@ -119,7 +119,7 @@ def read_structured(
 
 
 def unwritable_error(given: object, terms: BindingTerms) -> CloudEventError:
-    """The error for what is neither an event nor what a reader gave in its place."""
+    """Returns the error for what is neither an event nor what a reader gave in its place."""
     return CloudEventError(
         f"{type(given).__name__} is no event to be written: pass what "
         f"from_{terms.system.lower()} gave, or send the {terms.message} itself",
@@ -128,5 +128,5 @@ def unwritable_error(given: object, terms: BindingTerms) -> CloudEventError:
 
 
 def only_as_it_came_error(reason: str, terms: BindingTerms) -> CloudEventError:
-    """The error for a message that was not read, and is to go out as something else."""
+    """Returns the error for a message that was not read, and is to go out as something else."""
     return CloudEventError(f"it goes out only as it came in: {reason}", clauses=terms.mode_clauses)

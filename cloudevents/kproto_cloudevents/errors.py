@@ -85,7 +85,7 @@ class OpaqueReason(str):
 
     @classmethod
     def of(cls, error: UnknownVersionError | UnknownFormatError) -> Self:
-        """The reason that an error gives."""
+        """Returns the reason that an error gives."""
         return cls(str(error), error.unknown)
 
 
@@ -99,7 +99,7 @@ class CloudEventWarning(UserWarning):
 
 
 def quoted(value: str) -> str:
-    """The value between double quotes, control characters escaped, cut at `MAX_SHOWN`."""
+    """Returns the value between double quotes, control characters escaped, cut at `MAX_SHOWN`."""
     shown = value if len(value) <= MAX_SHOWN else value[:MAX_SHOWN] + "…"
     return f'"{"".join(map(_escaped, shown))}"'
 

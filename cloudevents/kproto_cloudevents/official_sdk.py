@@ -27,7 +27,7 @@ class SdkEvent(Protocol):
     """What the events of both interfaces have."""
 
     def get_attributes(self) -> Mapping[str, Any]:
-        """The attributes by name."""
+        """Returns the attributes by name."""
         ...
 
     def get_data(self) -> Any:
@@ -68,7 +68,7 @@ def to_sdk(event: CloudEvent, *, api: Literal["core", "v1"] = "core") -> Any:
 
 
 def from_sdk(event: SdkEvent) -> CloudEvent:
-    """The event of the SDK, of either interface, as ours.
+    """Returns the event of the SDK, of either interface, as ours.
 
     Raises CloudEventError for an event that breaks a rule of CloudEvents, and for an object that
     is no event of the SDK.
@@ -93,7 +93,7 @@ def _for_sdk(name: str, value: AttributeValue, event: CloudEvent, *, datetimes: 
 
 
 def _sdk_moment(text: str) -> datetime:
-    """The time as a datetime that is the same moment."""
+    """Returns the time as a datetime that is the same moment."""
     moment = Timestamp(text).datetime
     fraction = text[19:].lstrip(".").rstrip("zZ").split("+")[0].split("-")[0]
     if text[17:19] == "60" or fraction[6:].strip("0"):

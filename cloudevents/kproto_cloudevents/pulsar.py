@@ -125,7 +125,7 @@ class _Origin(NamedTuple):
 
     @property
     def mode(self) -> Mode:
-        """The mode of the message."""
+        """Returns the mode of the message."""
         return "binary" if self.event_format is None else "structured"
 
 
@@ -179,7 +179,7 @@ class _Reading(NamedTuple):
     bare_values: bool
 
     def json_string(self, name: str) -> str | None:
-        """The text in a property that is a JSON string, or bare where that is allowed."""
+        """Returns the text in a property that is a JSON string, or bare where that is allowed."""
         written = self.table.get(name)
         if written is None:
             return None
@@ -191,7 +191,7 @@ class _Reading(NamedTuple):
         )
 
     def value(self, name: str) -> Any:
-        """The JSON value of a property."""
+        """Returns the JSON value of a property."""
         written = self.table[name]
         try:
             value = parse_json(written)
@@ -222,7 +222,7 @@ def _checked_message(properties: Mapping[str, str], payload: bytes | None) -> Pu
 
 
 def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
-    """The properties that speak of CloudEvents."""
+    """Returns the properties that speak of CloudEvents."""
     table: dict[str, str] = {}
     for written, text in properties.items():
         if not _is_event_property(written, profile):
@@ -242,7 +242,7 @@ def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
 
 
 def _is_event_property(name: str, profile: Profile) -> bool:
-    """True for a property that belongs to the event, to a reader of this profile."""
+    """Returns True for a property that belongs to the event, to a reader of this profile."""
     return (name.upper() if profile.any_case_headers else name).startswith(PREFIX)
 
 
@@ -254,7 +254,7 @@ def _respelled_property(written: str) -> str:
 
 
 def _format_name(reading: _Reading, mode: Mode | None) -> str | None:
-    """The event format that the message is in, None for binary mode (draft, 3)."""
+    """Returns the event format that the message is in, None for binary mode (draft, 3)."""
     if mode == "binary":
         return None
     if mode not in (None, "structured"):
@@ -274,7 +274,7 @@ def _read_structured(reading: _Reading, name: str) -> CloudEvent:
 
 
 def _read_binary(reading: _Reading) -> CloudEvent | None:
-    """The event in the properties; None when no property names its version."""
+    """Returns the event in the properties; None when no property names its version."""
     version = _version_of_properties(reading)
     if version is None:
         return None
@@ -323,7 +323,7 @@ def _version_of_properties(reading: _Reading) -> SpecVersion | None:
 
 
 def _attribute_of(name: str, version: SpecVersion) -> str:
-    """The attribute that a property with `CE-` holds."""
+    """Returns the attribute that a property with `CE-` holds."""
     attribute = _lowered(name, PREFIX)
     if name == CONTENT_TYPE and attribute not in version.attributes:
         # Versions that call it otherwise still have it in the property that decides the mode.
@@ -340,7 +340,7 @@ def _attribute_of(name: str, version: SpecVersion) -> str:
 def _attribute_value(
     reading: _Reading, name: str, attribute: str, version: SpecVersion
 ) -> AttributeValue | None:
-    """The checked value of one attribute; None when it is null, which is unset."""
+    """Returns the checked value of one attribute; None when it is null, which is unset."""
     where = shown(name)
     version.checked_spec(attribute, where, _NAMES)
     value = reading.value(name)
@@ -434,7 +434,7 @@ def to_pulsar(
 
 
 def pulsar_message(event: CloudEvent) -> PulsarMessage | None:
-    """The message that an event was read from; None for an event made otherwise.
+    """Returns the message that an event was read from; None for an event made otherwise.
 
     Raises CloudEventError for what is no CloudEvent.
     """
@@ -478,7 +478,7 @@ def _message_of(
 
 
 def _properties_of(event: CloudEvent) -> dict[str, str]:
-    """The properties of binary mode (draft, 3.1.2), in the order of the attributes."""
+    """Returns the properties of binary mode (draft, 3.1.2), in the order of the attributes."""
     version = event._version
     written: dict[str, str] = {}
     for attribute, value in event._attributes.items():

@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _package_name(text: str) -> str:
-    """The dotted name of a package that can be imported."""
+    """Returns the dotted name of a package that can be imported."""
     parts = text.split(".")
     if not all(part.isascii() and part.isidentifier() for part in parts) or any(
         keyword.iskeyword(part) for part in parts

@@ -56,7 +56,7 @@ def first_gap(wanted: Versions, held: Sequence[Versions]) -> int | None:
 
 
 def _united(parts: Iterable[Versions]) -> list[Versions]:
-    """The same versions in as few ranges as they need, ascending."""
+    """Returns the same versions in as few ranges as they need, ascending."""
     united: list[Versions] = []
     for part in sorted(filter(None, parts)):
         if united and part.lowest <= united[-1].highest + 1:

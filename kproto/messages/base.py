@@ -112,7 +112,7 @@ class Struct:
 
     @classmethod
     def _names(cls) -> list[str]:
-        """The fields; some are properties in front of a slot with an underscore."""
+        """Returns the fields; some are properties in front of a slot with an underscore."""
         return [slot.lstrip("_") for slot in cls._generated().__slots__]
 
     @classmethod
@@ -131,7 +131,7 @@ class Struct:
         return repr(value)
 
     def copy(self) -> Self:
-        """A deep copy."""
+        """Returns a deep copy."""
         from copy import deepcopy  # not loaded for those who copy nothing
 
         return deepcopy(self)
@@ -156,7 +156,7 @@ class KeyedList(list[T]):
     _indexed: int
 
     def _find(self, *key: object) -> T | None:
-        """An element with that key, or None.
+        """Returns an element with that key, or None.
 
         Of several it is the first, unless keys or the places of elements were changed after a
         look-up: to see that would take a look at every element.
@@ -191,7 +191,7 @@ class KeyedList(list[T]):
         return wanted in map(attrgetter(*self._KEY), self)
 
     def _find_all(self, *key: object) -> list[T]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return [element for element in self if self._key_of(element) == key]
 
     def _key_of(self, element: T) -> tuple[Any, ...]:
@@ -230,11 +230,11 @@ class Message(Struct):
         return next(made for made in cls.__mro__ if "_read_fields" in vars(made))
 
     def encode(self, version: int) -> bytes:
-        """The message as bytes, without a header. Raises what `encoded_pieces` raises."""
+        """Returns the message as bytes, without a header. Raises what `encoded_pieces` raises."""
         return b"".join(self.encoded_pieces(version))
 
     def encoded_pieces(self, version: int) -> list[bytes]:
-        """The message as bytes, without a header, in pieces to be joined.
+        """Returns the message as bytes, without a header, in pieces to be joined.
 
         What is large and bytes already, such as records, is a piece of its own and not copied.
         Raises EncodeError when a value cannot be written at that version: of a wrong type or
@@ -302,7 +302,7 @@ class Message(Struct):
         raise _why_not_read(cls, data, offset, version, trailing=True)
 
     def size(self, version: int) -> int:
-        """The length in bytes of `encode(version)`; raises what it raises."""
+        """Returns the length in bytes of `encode(version)`; raises what it raises."""
         return len(self.encode(version))
 
     def to_json(self, version: int) -> dict[str, Any]:
@@ -326,7 +326,7 @@ class Message(Struct):
 
     @classmethod
     def _definition(cls) -> MessageSpec:
-        """The definition that the class was made of."""
+        """Returns the definition that the class was made of."""
         from ..schema.definitions import definitions_of
 
         made = cls._generated()
@@ -368,7 +368,7 @@ def _has_fields(made: type[Struct]) -> bool:
 
 
 def _same_tags(first: list[RawTaggedField] | None, second: list[RawTaggedField] | None) -> bool:
-    """Whether two lists of unknown tagged fields are written alike: by ascending number."""
+    """Returns whether two lists of unknown tagged fields are written alike: by ascending number."""
     if not first or not second or first == second:
         return bool(first) == bool(second)
     try:

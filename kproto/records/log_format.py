@@ -56,6 +56,6 @@ def bytes_left(data: bytes, position: int) -> int:
 
 
 def base_offset_at(data: bytes, position: int) -> int | None:
-    """The base offset of an entry that may be cut; None where not even that can be read."""
+    """Returns the base offset of an entry that may be cut; None where not even that can be read."""
     end = position + OFFSET_BYTES
     return int.from_bytes(data[position:end], "big", signed=True) if end <= len(data) else None

@@ -30,7 +30,7 @@ def read_batches(
     allow_partial: bool = True,
     whole_first: bool = False,
 ) -> Iterator[RecordBatch]:
-    """The batches in the `records` bytes of a fetch or produce, one after the other.
+    """Yields the batches in the `records` bytes of a fetch or produce, one after the other.
 
     Magics may be mixed: a batch of magic 2 is a `RecordBatch`, a message of magic 0 or 1 a
     `LegacyBatch`. Brokers cut a fetch at its size limit: a batch that the data ends inside of ends
@@ -102,7 +102,7 @@ def read_records(
     check_crc: bool = True,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[Record]:
-    """The records in the `records` bytes of a fetch, of any magic, from `from_offset` on.
+    """Yields the records in the `records` bytes of a fetch, of any magic, from `from_offset` on.
 
     Records before it (a fetch may start inside a batch) and control batches are left out. Raises
     as `read_batches` and `RecordBatch.records` do, after the good records before the fault.

@@ -100,7 +100,7 @@ class Record:
 
     @property
     def topic(self) -> str:
-        """The topic that a consumer read it from, "" where none did."""
+        """Returns the topic that a consumer read it from, "" where none did."""
         return self._origin.topic
 
     @topic.setter
@@ -110,7 +110,7 @@ class Record:
 
     @property
     def partition(self) -> int:
-        """The partition that a consumer read it from, -1 where none did."""
+        """Returns the partition that a consumer read it from, -1 where none did."""
         return self._origin.partition
 
     @partition.setter
@@ -200,7 +200,7 @@ _MAX_TEMPLATE_BYTES: Final = 4096
 
 
 def decode_headers(block: bytes) -> list[Header]:
-    """The headers in a record's header block, from their count to the record's end.
+    """Returns the headers in a record's header block, from their count to the record's end.
 
     Raises ValueError with a reason: bad count, negative length, a null name, a name that is not
     UTF-8, bytes missing or left over.

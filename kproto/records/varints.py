@@ -30,12 +30,12 @@ VARINTS: Final = [encode_varint(value) for value in range(8192)]
 
 
 def zigzag(unsigned: int) -> int:
-    """The signed value of the zigzag form: 0, 1, 2, 3 … stand for 0, -1, 1, -2 …"""
+    """Returns the signed value of the zigzag form: 0, 1, 2, 3 … stand for 0, -1, 1, -2 …"""
     return (unsigned >> 1) ^ -(unsigned & 1)
 
 
 def int64(value: int) -> int:
-    """The value that a Java long would have."""
+    """Returns the value that a Java long would have."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 

@@ -90,12 +90,12 @@ class RangeChange:
 
     @property
     def added(self) -> tuple[int, ...]:
-        """The versions that the newer release alone has."""
+        """Returns the versions that the newer release alone has."""
         return tuple(each for each in self.newer.versions if each not in self.older.versions)
 
     @property
     def dropped(self) -> tuple[int, ...]:
-        """The versions that the older release alone has."""
+        """Returns the versions that the older release alone has."""
         return tuple(each for each in self.older.versions if each not in self.newer.versions)
 
     def to_json(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class ReleaseComparison:
 
 
 def find_message(name: str) -> MessageSpec:
-    """The message of that name, or that a release once called so. Raises UnknownNameError.
+    """Returns the message of that name, or that a release once called so. Raises UnknownNameError.
 
     Requests and responses are known by the former names of their APIs, too.
     """
@@ -153,7 +153,7 @@ def find_message(name: str) -> MessageSpec:
 
 
 def message_layout(name: str, version: int) -> StructLayout:
-    """The layout of one version of a message. Raises UnknownNameError."""
+    """Returns the layout of one version of a message. Raises UnknownNameError."""
     return _layout(find_message(name), version)
 
 
@@ -198,7 +198,7 @@ def _struct_changes(
 
 
 def _whole(kind: ChangeKind, field: LayoutField, prefix: str) -> Iterator[FieldChange]:
-    """A field that came or went, and all that it holds."""
+    """Yields a field that came or went, and all that it holds."""
     path = prefix + field.name
     yield FieldChange(kind, path, field_words(field))
     inner = struct_of(field.type)
@@ -230,7 +230,7 @@ def _place_words(field: LayoutField) -> str:
 
 
 def _plain_words(wire: WireType) -> str:
-    """A type as its definition says it, whatever the form of its lengths."""
+    """Returns a type as its definition says it, whatever the form of its lengths."""
     return f"[]{_plain_words(wire.element)}" if wire.element is not None else wire.kind
 
 

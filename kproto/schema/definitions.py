@@ -54,11 +54,11 @@ class Definitions(Mapping[str, MessageSpec]):
         return tuple(self._former.get(name, ()))
 
     def former_names(self) -> tuple[str, ...]:
-        """The names that a release used and the newest does not, or not alone."""
+        """Returns the names that a release used and the newest does not, or not alone."""
         return tuple(self._former)
 
     def resolve(self, name: str, version: int) -> tuple[MessageSpec, int]:
-        """The message that a release called `name` at `version`, and its version here.
+        """Returns the message that a release called `name` at `version`, and its version here.
 
         Where the newest release reuses a name and number, it wins. Raises KeyError when no
         release had that name and version.
@@ -87,12 +87,12 @@ def _of_package(package: str) -> Definitions | None:
 
 
 def union() -> Definitions:
-    """The union of the Kafka releases in `schemas/`, as the package ships it."""
+    """Returns the union of the Kafka releases in `schemas/`, as the package ships it."""
     shipped = _of_package(__name__.rpartition(".")[0])
     assert shipped is not None
     return shipped
 
 
 def definitions_of(module: str) -> Definitions:
-    """The definitions that the generated module called `module` was made of."""
+    """Returns the definitions that the generated module called `module` was made of."""
     return _of_package(module.rpartition(".")[0]) or union()

@@ -152,7 +152,7 @@ def not_in_version(spec: FieldSpec) -> str:
 
 
 def is_default(spec: FieldSpec, value: Any) -> bool:
-    """True when `value` is the default of the field, so that it may be left out."""
+    """Returns True when `value` is the default of the field, so that it may be left out."""
     default = spec.default_value()
     if default is None:
         return value is None
@@ -181,7 +181,7 @@ def _equals(value: Any, default: Any) -> bool:
 
 
 def _made_as(value: Any) -> str | None:
-    """The name of the generated class of a struct, whatever the user derived from it."""
+    """Returns the name of the generated class of a struct, whatever the user derived from it."""
     made = getattr(type(value), "_generated", None)
     return None if made is None else made().__name__
 
@@ -267,7 +267,7 @@ def _check_string(value: Any, path: str) -> None:
 
 
 def _octets(value: Any) -> int | None:
-    """How many bytes a buffer holds; None for what is no buffer."""
+    """Returns how many bytes a buffer holds; None for what is no buffer."""
     try:
         return memoryview(value).nbytes
     except TypeError:
@@ -296,7 +296,7 @@ def _range_of(kind: str) -> str:
 
 
 def _kind(value: object) -> str:
-    """A value named for a message: numbers as they are, all else by its type and length."""
+    """Returns a value named for a message: numbers as they are, all else by its type and length."""
     if type(value) is int and value.bit_length() > _SHOWN_BITS:
         return f"an int of {value.bit_length()} bits"
     if value is None or type(value) in (bool, int, float):

@@ -54,7 +54,7 @@ class Glossary:
 
 @cache
 def load_glossary() -> Glossary:
-    """The glossary of Kafka's own messages. It is read once and shared."""
+    """Returns the glossary of Kafka's own messages. It is read once and shared."""
     tables = tomllib.loads(read_data("glossary.toml"))
     return Glossary(
         fields=tables["fields"],

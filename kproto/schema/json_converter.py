@@ -28,7 +28,7 @@ __all__ = ["from_json", "json_name", "to_json"]
 
 
 def json_name(name: str) -> str:
-    """The name of a field in JSON: `TopicId` is `topicId`."""
+    """Returns the name of a field in JSON: `TopicId` is `topicId`."""
     return name[:1].lower() + name[1:]
 
 
@@ -235,7 +235,7 @@ _PADDED = re.compile(r"[^=]+=*")
 
 
 def _json_kind(node: object) -> str:
-    """A JSON value named for a message."""
+    """Returns a JSON value named for a message."""
     if type(node) is int and node.bit_length() > 128:
         return f"a number of {node.bit_length()} bits"
     if node is None or isinstance(node, bool | int | float):

@@ -122,16 +122,16 @@ class StructLayout:
     is_message: bool
 
     def all_fields(self) -> tuple[LayoutField, ...]:
-        """Every field of the version, those in place first."""
+        """Returns every field of the version, those in place first."""
         return self.fields + self.tagged
 
     def specs(self) -> Iterator[FieldSpec]:
-        """Every field of any version."""
+        """Yields every field of any version."""
         yield from (field.spec for field in self.all_fields())
         yield from self.absent
 
     def tags_of_other_versions(self) -> dict[int, Versions]:
-        """The numbers of fields that other versions have in a tag, and which those are."""
+        """Returns the numbers of fields that other versions have in a tag, and which those are."""
         others = (*self.absent, *(field.spec for field in self.fields))
         return {
             spec.tag: spec.versions.intersect(spec.tagged_versions)
@@ -141,7 +141,7 @@ class StructLayout:
 
 
 def struct_of(wire: WireType) -> StructLayout | None:
-    """The struct that a type holds, itself or in its elements."""
+    """Returns the struct that a type holds, itself or in its elements."""
     return wire.struct if wire.element is None else wire.element.struct
 
 

@@ -40,7 +40,7 @@ class DifferenceKind(StrEnum):
 
     @property
     def other_bytes(self) -> bool:
-        """Whether the bytes of the version changed.
+        """Returns whether the bytes of the version changed.
 
         They stay when a name or a default changes, when an array of primitives becomes one of
         structs with that one field, and with tagged fields, which a reader may not know.
@@ -66,7 +66,7 @@ class LayoutDifference:
 def compare_layouts(
     old: StructLayout, new: StructLayout, prefix: str = ""
 ) -> Iterator[LayoutDifference]:
-    """Every difference between two layouts, outermost first."""
+    """Yields every difference between two layouts, outermost first."""
     here = prefix.rstrip(".")
     if old.flexible != new.flexible:
         words = {True: "flexible", False: "not flexible"}
@@ -170,7 +170,7 @@ def default_words(field: LayoutField) -> str:
 
 
 def wire_words(wire: WireType) -> str:
-    """A type in words, a struct's own fields left out; records are bytes on the wire."""
+    """Returns a type in words, a struct's own fields left out; records are bytes on the wire."""
     if wire.element is not None:
         name = f"[]{wire_words(wire.element)}"
     else:
@@ -179,7 +179,7 @@ def wire_words(wire: WireType) -> str:
 
 
 def _boxed(wire: WireType) -> str | None:
-    """The array of primitives that has the bytes of an array of structs with one field.
+    """Returns the array of primitives that has the bytes of an array of structs with one field.
 
     A flexible struct ends with its tagged fields, and so has bytes of its own.
     """

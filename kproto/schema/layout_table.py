@@ -61,7 +61,7 @@ class LayoutRow:
 
 
 def message_rows(message: str, version: int) -> tuple[LayoutRow, ...]:
-    """The fields of one version, each struct followed by what it holds; tagged fields last.
+    """Returns the fields of one version, each struct followed by what it holds; tagged fields last.
 
     Raises UnknownNameError for a message or version that there is none of.
     """
@@ -70,7 +70,7 @@ def message_rows(message: str, version: int) -> tuple[LayoutRow, ...]:
 
 
 def least_size(message: str, version: int) -> tuple[int | None, int]:
-    """The size of a message where it is fixed, else None; and the smallest that it can be.
+    """Returns the size of a message where it is fixed, else None; and the smallest that it can be.
 
     Tagged fields at their defaults are not written, and so are not counted. Raises as
     `message_rows` does.
@@ -81,7 +81,7 @@ def least_size(message: str, version: int) -> tuple[int | None, int]:
 def _rows(
     layout: StructLayout, message: str, prefix: str, base: str, start: int | None
 ) -> Iterator[LayoutRow]:
-    """The rows of a struct that begins at offset `start` of what `base` names."""
+    """Yields the rows of a struct that begins at offset `start` of what `base` names."""
     at = start
     for field in layout.all_fields():
         size, least = _size(field.type)
@@ -112,7 +112,7 @@ def _rows(
 
 
 def _size(wire: WireType) -> tuple[int | None, int]:
-    """The size of a value where it is fixed, else None; and the smallest that it can be."""
+    """Returns the size of a value where it is fixed, else None; and the smallest that it can be."""
     if wire.kind in FORMATS:
         fixed = struct.calcsize(f">{FORMATS[wire.kind]}")
         return fixed, fixed

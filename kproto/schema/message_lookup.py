@@ -22,7 +22,7 @@ _SHOWN: Final = 80
 
 
 def find_messages(text: str, known: Definitions | None = None) -> tuple[MessageSpec, ...]:
-    """The messages that `text` names, in whatever case.
+    """Returns the messages that `text` names, in whatever case.
 
     The message of that name (`HeartbeatRequest`); else request and response, in this order, of the
     API of that name (`Heartbeat`) or key (`12`); else the messages that a release once called so.

@@ -71,12 +71,12 @@ def attribute_name(name: str, *, of_message: bool) -> str:
 
 
 def class_name(name: str) -> str:
-    """The class of the message or struct called `name`."""
+    """Returns the class of the message or struct called `name`."""
     hidden = keyword.iskeyword(name) or hasattr(builtins, name) or name in MODULE_NAMES
     return name + "_" if hidden else name
 
 
 def module_name(name: str) -> str:
-    """The module of the message called `name`."""
+    """Returns the module of the message called `name`."""
     made = snake_case(name)
     return made + "_" if keyword.iskeyword(made) or made in PACKAGE_NAMES else made

@@ -59,7 +59,7 @@ class ApiRange:
 
     @property
     def stable(self) -> Versions:
-        """The versions that are final."""
+        """Returns the versions that are final."""
         if not self.unstable:
             return self.versions
         highest = self.unstable.lowest - 1
@@ -95,7 +95,7 @@ class _Table:
     rows: dict[int, tuple[list[int], list[ApiRange]]]
 
     def range(self, key: int, number: int) -> ApiRange | None:
-        """The API in the release of that number; None before its first."""
+        """Returns the API in the release of that number; None before its first."""
         starts, rows = self.rows[key]
         at = bisect_right(starts, number)
         return rows[at - 1] if at else None
@@ -136,12 +136,12 @@ def _range(key: int, name: str, row: dict[str, Any]) -> ApiRange:
 
 
 def releases() -> tuple[str, ...]:
-    """Every release, oldest first by number: "0.8.2.0" to "4.4.0"."""
+    """Returns every release, oldest first by number: "0.8.2.0" to "4.4.0"."""
     return _table().releases
 
 
 def release_number(release: str) -> int:
-    """The place of a release among all. Raises UnknownNameError."""
+    """Returns the place of a release among all. Raises UnknownNameError."""
     number = _table().number.get(release)
     if number is None:
         raise unknown_name_error("no release is called", release, reversed(releases()))
@@ -149,7 +149,7 @@ def release_number(release: str) -> int:
 
 
 def newest_release(name: str) -> str:
-    """The newest release that is called so, or whose number begins so: "0.9" is 0.9.0.1.
+    """Returns the newest release that is called so, or whose number begins so: "0.9" is 0.9.0.1.
 
     Raises UnknownNameError.
     """
@@ -160,12 +160,12 @@ def newest_release(name: str) -> str:
 
 
 def api_names() -> dict[int, str]:
-    """The name of every API by its key, as the newest release that has it calls it."""
+    """Returns the name of every API by its key, as the newest release that has it calls it."""
     return dict(_table().names)
 
 
 def former_api_names() -> dict[str, str]:
-    """The names that releases had for an API before, each with the newest name."""
+    """Returns the names that releases had for an API before, each with the newest name."""
     table = _table()
     return {name: table.names[key] for name, key in table.keys.items() if name != table.names[key]}
 
@@ -189,7 +189,7 @@ def api_name(api: int | str) -> tuple[int, str]:
 
 
 def ranges(release: str) -> dict[int, ApiRange]:
-    """The APIs of a release by their keys; those without any version are left out.
+    """Returns the APIs of a release by their keys; those without any version are left out.
 
     Raises UnknownNameError for a release that there is none of.
     """
@@ -200,7 +200,7 @@ def ranges(release: str) -> dict[int, ApiRange]:
 
 
 def brought_by(api: int | str, version: int, *, unstable: bool = False) -> str | None:
-    """The first release that has a version of an API; None when none of them has it.
+    """Returns the first release that has a version of an API; None when none of them has it.
 
     A version counts from the release on that calls it stable; with `unstable`, from the first that
     has it at all. Raises UnknownNameError for an API that there is none of.
@@ -211,7 +211,7 @@ def brought_by(api: int | str, version: int, *, unstable: bool = False) -> str |
 
 
 def dropped_by(api: int | str, version: int) -> str | None:
-    """The release since which no release has a version of an API; None while it stands.
+    """Returns the release since which no release has a version of an API; None while it stands.
 
     None, too, for what never was. A version that a release left out and a later one took up again
     stands: 4.0.0 alone is without JoinGroup 0 and 1. Raises UnknownNameError for an API that there

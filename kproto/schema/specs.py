@@ -72,7 +72,7 @@ class FieldSpec:
 
     @property
     def is_array(self) -> bool:
-        """True for `[]T`."""
+        """Returns True for `[]T`."""
         return self.type.startswith("[]")
 
     @property
@@ -82,12 +82,12 @@ class FieldSpec:
 
     @property
     def is_struct(self) -> bool:
-        """True for a struct, and false for an array of structs."""
+        """Returns True for a struct, and false for an array of structs."""
         return self.type not in PRIMITIVE_TYPES and not self.is_array
 
     @property
     def is_struct_array(self) -> bool:
-        """True for an array of structs."""
+        """Returns True for an array of structs."""
         return self.is_array and self.element_type not in PRIMITIVE_TYPES
 
     def default_value(self) -> DefaultValue:
@@ -248,14 +248,14 @@ class MessageSpec:
         yield from walk(self.fields)
 
     def struct(self, name: str) -> StructSpec:
-        """The struct of that name. Raises KeyError when the message has none."""
+        """Returns the struct of that name. Raises KeyError when the message has none."""
         for struct in self.structs():
             if struct.name == name:
                 return struct
         raise KeyError(f"{self.name} has no struct {name}")
 
     def with_module(self, module: str) -> MessageSpec:
-        """A copy that says which module it comes from."""
+        """Returns a copy that says which module it comes from."""
         return replace(self, module=module)
 
     def to_json(self) -> dict[str, Any]:
@@ -305,12 +305,12 @@ class MessageSpec:
 
 
 def _flag(value: object) -> bool:
-    """A boolean that may be given as text, as Jackson reads it."""
+    """Returns a boolean that may be given as text, as Jackson reads it."""
     return value is True or value == "true"
 
 
 def _default_text(value: object) -> str | None:
-    """A default as the text that Kafka's generator sees: a JSON null there says nothing."""
+    """Returns a default as the text that Kafka's generator sees: a JSON null there says nothing."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -92,7 +92,7 @@ def meaning(message: str, field_path: str = "") -> str:
 
 
 def messages(part: str = "") -> tuple[MessageSpec, ...]:
-    """The messages whose name has `part` in it, whatever its case, or whose api key it is.
+    """Returns the messages whose name has `part` in it, whatever its case, or whose api key it is.
 
     Where none has, those that a release once called so. By their names; all of them for "".
     Raises UnknownNameError where there is none.
@@ -111,7 +111,7 @@ def messages(part: str = "") -> tuple[MessageSpec, ...]:
 
 
 def _formerly(spec: MessageSpec, folded: str) -> bool:
-    """Whether a release had a name for a message that has this in it."""
+    """Returns whether a release had a name for a message that has this in it."""
     former = [entry.name for entry in spec.formerly]
     for name, newest in former_api_names().items():
         if spec.name in (f"{newest}Request", f"{newest}Response"):
@@ -120,7 +120,7 @@ def _formerly(spec: MessageSpec, folded: str) -> bool:
 
 
 def find_field(message: MessageSpec, path: str) -> tuple[str, FieldSpec]:
-    """The field at a path, of any version, and the name of the struct that has it.
+    """Returns the field at a path, of any version, and the name of the struct that has it.
 
     Raises UnknownNameError, which tells the nearest field of the struct where the path ends.
     """

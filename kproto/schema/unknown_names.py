@@ -31,7 +31,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown_name_error(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """The error: `what` says what kind of name it is, such as `no message is called`."""
+    """Returns the error: `what` says what kind of name it is, such as `no message is called`."""
     names = [*known]
     found = nearest(name, names)
     if found:

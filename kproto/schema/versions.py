@@ -39,17 +39,17 @@ class Versions:
 
     @classmethod
     def single(cls, version: int) -> Versions:
-        """The range that holds one version."""
+        """Returns the range that holds one version."""
         return cls(version, version)
 
     @property
     def empty(self) -> bool:
-        """True for `none`."""
+        """Returns True for `none`."""
         return self.highest < self.lowest
 
     @property
     def open_ended(self) -> bool:
-        """True for `2+`."""
+        """Returns True for `2+`."""
         return self.highest == MAX_VERSION
 
     def __contains__(self, version: int) -> bool:
@@ -65,16 +65,16 @@ class Versions:
         return max(0, self.highest - self.lowest + 1)
 
     def covers(self, other: Versions) -> bool:
-        """True when every version of `other` is in this range."""
+        """Returns True when every version of `other` is in this range."""
         return other.empty or (self.lowest <= other.lowest and other.highest <= self.highest)
 
     def intersect(self, other: Versions) -> Versions:
-        """The versions in both ranges, `NO_VERSIONS` when there are none."""
+        """Returns the versions in both ranges, `NO_VERSIONS` when there are none."""
         low, high = max(self.lowest, other.lowest), min(self.highest, other.highest)
         return Versions(low, high) if low <= high else NO_VERSIONS
 
     def span(self, other: Versions) -> Versions:
-        """The smallest range that holds both."""
+        """Returns the smallest range that holds both."""
         if self.empty:
             return other
         if other.empty:

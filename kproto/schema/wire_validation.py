@@ -95,7 +95,7 @@ class _NullFault(BytesFault):
 
 
 def validate(shape: StructLayout, data: bytes, pos: int) -> int:
-    """The position behind the message that begins at `pos`. Raises BytesFault."""
+    """Returns the position behind the message that begins at `pos`. Raises BytesFault."""
     return _Validator(data).struct(shape)(pos)
 
 
@@ -105,7 +105,7 @@ def versions_in_words(versions: Versions) -> str:
 
 
 def _fixed_width(kind: WireType) -> int | None:
-    """How many bytes each value of the type takes; None where that varies."""
+    """Returns how many bytes each value of the type takes; None where that varies."""
     if kind.struct is None or kind.nullable or kind.kind != "struct":
         return SIZES.get(kind.kind)
     if kind.struct.flexible:
@@ -144,14 +144,14 @@ class _Validator:
         self.size = len(data)
 
     def value(self, kind: WireType) -> _Step:
-        """A value that stands by itself: in a tag, or as an element."""
+        """Returns a value that stands by itself: in a tag, or as an element."""
         if kind.struct is None or (kind.nullable and not kind.compact):
             return self.array(kind) if kind.kind == "array" else self.in_place([("", kind)])
         step = self.struct(kind.struct)
         return self.marked_struct(step) if kind.nullable else step
 
     def struct(self, shape: StructLayout) -> _Step:
-        """The fields in their places, and the tags."""
+        """Returns the fields in their places, and the tags."""
         in_place = self.in_place([(field.attribute, field.type) for field in shape.fields])
         if not shape.flexible:
             return in_place
@@ -476,7 +476,7 @@ class _Validator:
         return end
 
     def long(self, pos: int) -> bool:
-        """Whether a varint there takes more than a byte, or is not there."""
+        """Returns whether a varint there takes more than a byte, or is not there."""
         return pos >= self.size or self.data[pos] > 127
 
 

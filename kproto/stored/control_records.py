@@ -73,7 +73,7 @@ class ControlRecord(NamedTuple):
 
 
 def decode_control_record(record: Record) -> ControlRecord:
-    """The type and message of a record of a control batch.
+    """Returns the type and message of a record of a control batch.
 
     As in Kafka, a type that is not known is no error, and versions of key and value that are
     higher than any known are read as the highest known; what is left over then is kept. Raises
@@ -108,7 +108,7 @@ def decode_control_record(record: Record) -> ControlRecord:
 
 
 def encode_control_record(record: ControlRecord) -> tuple[bytes, bytes | None]:
-    """The key and value of a record for a control batch.
+    """Returns the key and value of a record for a control batch.
 
     Raises EncodeError when the message cannot be written, is not the one of that type, or says
     another version than the record.

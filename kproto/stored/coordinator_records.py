@@ -118,7 +118,7 @@ def decode_coordinator_record(
 def encode_coordinator_record(
     record: CoordinatorRecord | UnknownCoordinatorRecord,
 ) -> tuple[bytes, bytes | None]:
-    """The key and value to be stored; the value of a tombstone is None.
+    """Returns the key and value to be stored; the value of a tombstone is None.
 
     Raises EncodeError when a message cannot be written, is not the key of such a record, or when
     key and value do not belong together.

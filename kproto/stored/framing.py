@@ -28,7 +28,7 @@ RecordTypes: TypeAlias = dict[str, dict[int, str]]
 
 
 def types_of(topic: str, tables: RecordTypes, without: str) -> dict[int, str]:
-    """The record types of a topic.
+    """Returns the record types of a topic.
 
     Raises ConfigurationError on one that has none, which says of it what `without` does.
     """
@@ -38,18 +38,18 @@ def types_of(topic: str, tables: RecordTypes, without: str) -> dict[int, str]:
 
 
 def numbers_of(tables: RecordTypes) -> dict[str, int]:
-    """The number that a record begins with, by the name of what it holds."""
+    """Returns the number that a record begins with, by the name of what it holds."""
     return {name: number for types in tables.values() for number, name in types.items()}
 
 
 def class_called(name: str) -> type[Message]:
-    """The generated class of that name."""
+    """Returns the generated class of that name."""
     found: type[Message] = getattr(generated, name)
     return found
 
 
 def decode_behind(cls: type[Message], data: bytes, start: int, version: int) -> Message:
-    """The message that `data` holds from `start` on, up to its end.
+    """Returns the message that `data` holds from `start` on, up to its end.
 
     Raises DecodeError, whose offset counts from the start of `data`.
     """

@@ -99,7 +99,7 @@ class UnknownMetadataRecord(NamedTuple):
 def decode_metadata_record(
     record: Record, *, topic: str | None = None
 ) -> MetadataRecord | UnknownMetadataRecord:
-    """The message in the value of a record of `topic`.
+    """Returns the message in the value of a record of `topic`.
 
     By default it is the topic that the record was read from, and `__cluster_metadata` for one that
     comes from a file. A type that is not known comes back as an UnknownMetadataRecord; whoever
@@ -128,7 +128,7 @@ def decode_metadata_record(
 
 
 def encode_metadata_record(record: MetadataRecord | UnknownMetadataRecord) -> bytes:
-    """The value to be stored; the key is null.
+    """Returns the value to be stored; the key is null.
 
     Raises EncodeError when the message cannot be written, or is none of the log.
     """

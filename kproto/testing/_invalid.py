@@ -77,7 +77,7 @@ def _shape(message: Message, version: int) -> StructLayout:
 
 
 def _places(shape: StructLayout, value: Any, path: str) -> Iterator[_Place]:
-    """Every attribute of a message and of the structs inside it, in one fixed order."""
+    """Yields every attribute of a message and of the structs inside it, in one fixed order."""
     for field in shape.all_fields():
         where = _join(path, field.attribute)
         yield _Place(value, field.attribute, where, _wrong_values(field.type))
@@ -176,7 +176,7 @@ def _wrong_tags(shape: StructLayout) -> SearchStrategy[_Wrong]:
 
 
 def _not_default(spec: FieldSpec) -> object:
-    """A value that is not the default of a field, and of its type where that is simple."""
+    """Returns a value that is not the default of a field, and of its type where that is simple."""
     default = spec.default_value()
     if default is None:
         return [] if spec.is_array else "" if spec.type == "string" else b""

@@ -69,7 +69,7 @@ class ManualClock(Clock):
 
     @property
     def next_timer_ms(self) -> float | None:
-        """How far away the next timer is, in ms; None when nobody waits for the time."""
+        """Returns how far away the next timer is, in ms; None when nobody waits for the time."""
         while self._timers and self._timers[0][2].callback is None:
             heapq.heappop(self._timers)
         return (self._timers[0][0] - self._elapsed) * 1000 if self._timers else None

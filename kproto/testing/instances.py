@@ -91,7 +91,7 @@ def instance(
 
 
 def null_depths(shape: StructLayout) -> list[int]:
-    """The depths of nesting, 0 for the message itself, at which some field may be null."""
+    """Returns the depths of nesting, 0 for the message itself, at which some field may be null."""
     found: set[int] = set()
 
     def walk(struct: StructLayout, depth: int) -> None:
@@ -136,7 +136,7 @@ class _Builder:
         return made
 
     def leaves_default(self) -> bool:
-        """Whether the next field keeps its default."""
+        """Returns whether the next field keeps its default."""
         return self.fill is Fill.LEAST
 
     def field(self, field: LayoutField, depth: int) -> Any:
@@ -228,7 +228,7 @@ class _Builder:
                 return f"text-{self.serial}"
 
     def long_length(self) -> int:
-        """A length from 16,382 to 16,384; compact forms announce one more."""
+        """Returns a length from 16,382 to 16,384; compact forms announce one more."""
         self.serial += 1
         return 16382 + self.serial % 3
 

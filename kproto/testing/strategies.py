@@ -56,7 +56,7 @@ _NO_TAGS: Final[SearchStrategy[list[RawTaggedField]]] = st.just([])
 
 
 def versions_of(message: type[Message]) -> SearchStrategy[int]:
-    """The versions of a message; shrinks to the lowest.
+    """Returns the versions of a message; shrinks to the lowest.
 
     As all functions here that take a class, it raises TypeError on anything else.
     """
@@ -125,7 +125,7 @@ def structs(struct: type[S], version: int, /, **fields: SearchStrategy[Any]) -> 
 
 
 def message_classes() -> SearchStrategy[type[Message]]:
-    """The classes of `kproto.messages`."""
+    """Returns the classes of `kproto.messages`."""
     return st.sampled_from(sorted(generated.MODULES)).map(_class_called)
 
 
@@ -164,14 +164,14 @@ def _check_message(message: Any) -> None:
 
 
 def _named(given: object) -> str:
-    """A class by its name; anything else by that of its class, as an instance of it."""
+    """Returns a class by its name; anything else by that of its class, as an instance of it."""
     if isinstance(given, type):
         return f"the class {given.__name__}"
     return f"an object of type {type(given).__name__}"
 
 
 def _message_of(struct: type[Struct]) -> type[Message]:
-    """The message that a struct's class belongs to: a generated module holds one."""
+    """Returns the message that a struct's class belongs to: a generated module holds one."""
     module = struct.__module__
     for held in (struct, *vars(sys.modules[module]).values()):
         if isinstance(held, type) and held.__module__ == module and hasattr(held, "VALID_VERSIONS"):
@@ -306,7 +306,7 @@ class _Plan:
 
 
 def _common_fields(shapes: Sequence[StructLayout]) -> Iterator[list[LayoutField]]:
-    """The forms of each field that all of `shapes` have."""
+    """Yields the forms of each field that all of `shapes` have."""
     held = [{field.name: field for field in shape.all_fields()} for shape in shapes]
     for name, field in held[0].items():
         forms = [fields[name] for fields in held if name in fields]

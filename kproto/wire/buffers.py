@@ -18,7 +18,7 @@ BYTES_LIKE: Final = (bytes, bytearray, memoryview)
 
 
 def octets(value: Any) -> bytes:
-    """The bytes that a buffer of any kind holds, whatever its items are.
+    """Returns the bytes that a buffer of any kind holds, whatever its items are.
 
     Raises TypeError on what is none, ValueError on one that was released or gives no bytes.
     """
@@ -31,7 +31,7 @@ def octets(value: Any) -> bytes:
 
 
 def octets_of_record(value: object) -> bytes:
-    """The bytes of a record's key, value or header: bytes, bytearray or memoryview.
+    """Returns the bytes of a record's key, value or header: bytes, bytearray or memoryview.
 
     Other buffers are refused: what is one by chance, such as a number of numpy, is a mistake here.
     Raises TypeError on them, ValueError on a memoryview that was released.

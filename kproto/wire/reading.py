@@ -83,7 +83,7 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_string(data: bytes, pos: int) -> tuple[str, int]:
-    """A string with an int16 length."""
+    """Returns a string with an int16 length."""
     (size,) = _INT16.unpack_from(data, pos)
     if size < 0:
         raise WireFault
@@ -93,7 +93,7 @@ def read_string(data: bytes, pos: int) -> tuple[str, int]:
 
 
 def read_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
-    """A string with an int16 length, or null for -1."""
+    """Returns a string with an int16 length, or null for -1."""
     (size,) = _INT16.unpack_from(data, pos)
     pos += 2
     if size < 0:
@@ -105,7 +105,7 @@ def read_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
 
 
 def read_compact_string(data: bytes, pos: int) -> tuple[str, int]:
-    """A string whose length plus one is an unsigned varint."""
+    """Returns a string whose length plus one is an unsigned varint."""
     size = data[pos]
     if size > 127:
         size, pos = read_uvarint(data, pos)
@@ -120,7 +120,7 @@ def read_compact_string(data: bytes, pos: int) -> tuple[str, int]:
 
 
 def read_compact_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
-    """A string whose length plus one is an unsigned varint, or null for 0."""
+    """Returns a string whose length plus one is an unsigned varint, or null for 0."""
     size = data[pos]
     if size > 127:
         size, pos = read_uvarint(data, pos)
@@ -191,7 +191,7 @@ def read_array_length(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """An int32 count of elements, or -1 for null."""
+    """Returns an int32 count of elements, or -1 for null."""
     (count,) = _INT32.unpack_from(data, pos)
     pos += 4
     if count < -1 or count > len(data) - pos or count > MAX_ARRAY_ELEMENTS:
@@ -200,7 +200,7 @@ def read_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_compact_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """A count of elements whose value plus one is an unsigned varint."""
+    """Returns a count of elements whose value plus one is an unsigned varint."""
     count = data[pos]
     if count > 127:
         count, pos = read_uvarint(data, pos)
@@ -212,7 +212,7 @@ def read_compact_array_length(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_compact_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """A count of elements whose value plus one is an unsigned varint, or -1 for null."""
+    """Returns a count of elements whose value plus one is an unsigned varint, or -1 for null."""
     count = data[pos]
     if count > 127:
         count, pos = read_uvarint(data, pos)
@@ -289,7 +289,7 @@ def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
 
 
 def read_unknown_tags(data: bytes, pos: int) -> tuple[list[RawTaggedField] | None, int]:
-    """The tagged fields of a struct that knows none; None when there are none."""
+    """Returns the tagged fields of a struct that knows none; None when there are none."""
     if not data[pos]:
         return None, pos + 1
     tags, pos = read_tags(data, pos)

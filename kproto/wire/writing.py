@@ -76,7 +76,7 @@ _INT32: Final = struct.Struct(">i")
 
 
 def uvarint(value: int) -> bytes:
-    """An unsigned varint of up to 32 bits in its shortest form."""
+    """Returns an unsigned varint of up to 32 bits in its shortest form."""
     if 0 <= value < 128:
         return UVARINT[value]
     if not 0 <= value <= 0xFFFFFFFF:
@@ -92,14 +92,14 @@ def uvarint(value: int) -> bytes:
 
 
 def compact_string_length(size: int) -> bytes:
-    """The length in front of a compact string of `size` bytes."""
+    """Returns the length in front of a compact string of `size` bytes."""
     if size > MAX_STRING_BYTES:
         raise WireFault
     return uvarint(size + 1)
 
 
 def elements(values: Collection[T]) -> Collection[T]:
-    """The elements of an array.
+    """Returns the elements of an array.
 
     Raises WireFault when there are not as many as its length says, on a mapping, of which only the
     keys would be written, on a str, and on what is no Iterable.
@@ -117,7 +117,7 @@ def elements(values: Collection[T]) -> Collection[T]:
 
 
 def uuid_bytes(value: bytes) -> bytes:
-    """The 16 bytes of a uuid, which may stand in any buffer."""
+    """Returns the 16 bytes of a uuid, which may stand in any buffer."""
     if type(value) is not Uuid:
         value = octets(value)
     if len(value) != 16:

@@ -204,7 +204,7 @@ def set_checksums(ours: Callable[..., int], theirs: Callable[..., int]) -> None:
 
 
 def measure(case: Case, rounds: int) -> dict[str, float]:
-    """The fastest round of each side in seconds a call; the sides take turns."""
+    """Returns the fastest round of each side in seconds a call; the sides take turns."""
     calls = {}
     for name, side in case.sides.items():
         started = time.perf_counter()

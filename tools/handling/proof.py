@@ -207,7 +207,7 @@ async def _letters(plan: Plan, client: kproto.Client) -> list[Letter]:
 
 
 async def _commits(client: kproto.Client) -> list[Commit]:
-    """All commits of the group in their order, as the broker has written them down."""
+    """Returns all commits of the group in their order, as the broker has written them down."""
     found = []
     async for record in client.consumer("__consumer_offsets", stop_at_end=True):
         match decode_coordinator_record(record):

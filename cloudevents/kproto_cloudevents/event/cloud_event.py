@@ -144,7 +144,7 @@ class CloudEvent:
         document: bytes | None,
         message: object | None,
     ) -> CloudEvent:
-        """An event whose attributes and data a decoder has checked already."""
+        """Returns an event whose attributes and data a decoder has checked already."""
         event = cls.__new__(cls)
         event._version = version
         event._attributes = attributes
@@ -157,7 +157,7 @@ class CloudEvent:
 
     @property
     def specversion(self) -> str:
-        """The version of CloudEvents that the event uses."""
+        """Returns the version of CloudEvents that the event uses."""
         return self._version.label
 
     @property
@@ -168,7 +168,7 @@ class CloudEvent:
 
     @property
     def source(self) -> str:
-        """Where the event happened, a URI-reference."""
+        """Returns where the event happened, a URI-reference."""
         text: str = self._attributes[self._version.source]
         return text
 
@@ -192,13 +192,13 @@ class CloudEvent:
 
     @property
     def datacontenttype(self) -> str | None:
-        """The media type of the data."""
+        """Returns the media type of the data."""
         text: str | None = self._attributes.get(self._version.content_type)
         return text
 
     @property
     def dataschema(self) -> str | None:
-        """The URI of the schema of the data."""
+        """Returns the URI of the schema of the data."""
         version = self._version
         text = self._text(version.data_schema)
         if text is None:
@@ -218,12 +218,12 @@ class CloudEvent:
 
     @property
     def attributes(self) -> Mapping[str, AttributeValue]:
-        """Every attribute that is set, in order; a read-only view."""
+        """Returns every attribute that is set, in order; a read-only view."""
         return MappingProxyType(self._attributes)
 
     @property
     def extensions(self) -> Mapping[str, AttributeValue]:
-        """The attributes that the version does not define, in order; a read-only copy.
+        """Returns the attributes that the version does not define, in order; a read-only copy.
 
         In 0.1 they are the entries of its map of extensions, after what stands beside it. An
         entry that is no attribute value is the text of its JSON.
@@ -234,7 +234,7 @@ class CloudEvent:
         return MappingProxyType(found if held is None else {**found, **entries_of(held)})
 
     def get(self, name: str, default: AttributeValue | None = None) -> AttributeValue | None:
-        """The value of an attribute, or the default when it is unset."""
+        """Returns the value of an attribute, or the default when it is unset."""
         value: AttributeValue | None = self._attributes.get(name, default)
         return value
 
@@ -256,11 +256,11 @@ class CloudEvent:
         return self._attributes.keys()
 
     def items(self) -> ItemsView[str, AttributeValue]:
-        """Every attribute that is set, name and value, in order."""
+        """Returns every attribute that is set, name and value, in order."""
         return self._attributes.items()
 
     def values(self) -> ValuesView[AttributeValue]:
-        """The values of the attributes that are set, in order."""
+        """Returns the values of the attributes that are set, in order."""
         return self._attributes.values()
 
     def _text(self, name: str) -> str | None:
@@ -271,26 +271,26 @@ class CloudEvent:
 
     @property
     def has_data(self) -> bool:
-        """True when there is data, be it empty or a JSON null."""
+        """Returns True when there is data, be it empty or a JSON null."""
         return self._data is not None
 
     @property
     def data(self) -> Any:
-        """The data: bytes, str, a JSON value, `JSON_NULL`, or None when there is none.
+        """Returns the data: bytes, str, a JSON value, `JSON_NULL`, or None when there is none.
 
         A JSON value is a new object at each call: keep it, and change it as you like.
         """
         return event_data.public(self._data)
 
     def data_bytes(self) -> bytes | None:
-        """The data as the bytes of a payload; None when there is none.
+        """Returns the data as the bytes of a payload; None when there is none.
 
         Raises CloudEventError when the datacontenttype's charset cannot encode the text.
         """
         return event_data.as_bytes(self._data, self.datacontenttype)
 
     def json(self) -> Any:
-        """The data as a JSON value, bytes and text parsed; an explicit null is None.
+        """Returns the data as a JSON value, bytes and text parsed; an explicit null is None.
 
         Raises CloudEventError when there is no data or when it is no JSON.
         """
@@ -306,7 +306,7 @@ class CloudEvent:
         data: Any = _KEEP,
         **named: AttributeInput,
     ) -> CloudEvent:
-        """A copy with some attributes changed (None unsets) and, if given, other data.
+        """Returns a copy with some attributes changed (None unsets) and, if given, other data.
 
         The copy is a new event: writing it does not repeat the bytes this one was read from.
         """
@@ -351,7 +351,7 @@ class CloudEvent:
         return self.data
 
     def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
-        """The `KafkaRecord` that `to_kafka(event, mode, **options)` gives.
+        """Returns the `KafkaRecord` that `to_kafka(event, mode, **options)` gives.
 
         For clients that send what has this method, and know nothing else of events.
         """
@@ -405,7 +405,7 @@ def no_event_error(given: object) -> CloudEventError:
 
 
 def _said_to_be_base64(data: Any, version: SpecVersion) -> bytes:
-    """The bytes of data whose attributes say that it is Base64."""
+    """Returns the bytes of data whose attributes say that it is Base64."""
     if isinstance(data, str):
         return event_data.from_base64(data, where="data")
     if isinstance(data, bytes | bytearray | memoryview):
@@ -446,7 +446,7 @@ def _same_attributes(one: CloudEvent, other: CloudEvent) -> bool:
 
 
 def _same_value(name: str, text: str, other: str, version: SpecVersion) -> bool:
-    """True when two texts are the same value of an attribute: a moment, a Map.
+    """Returns True when two texts are the same value of an attribute: a moment, a Map.
 
     A header does not say that an extension is a Map: in versions that have them, what is one is.
     """

@@ -77,7 +77,7 @@ class JsonText:
 
     @property
     def text(self) -> str:
-        """The value's text, without blanks around it."""
+        """Returns the value's text, without blanks around it."""
         document = self._document
         if document is not None:
             start = self._start if self._start >= 0 else _data_start(document)
@@ -86,7 +86,7 @@ class JsonText:
         return self._text
 
     def parse(self) -> Any:
-        """The value; a new object each time."""
+        """Returns the value; a new object each time."""
         document = self._document
         if document is None:
             return parse_json(self._text)
@@ -115,7 +115,7 @@ _DATA_NAME: Final = re.compile(
 
 
 def _data_start(document: str) -> int:
-    """Where the value of the member `data` starts."""
+    """Returns where the value of the member `data` starts."""
     match = _DATA_NAME.search(document)
     if match is None:
         raise AssertionError("whoever made the JsonText has seen the member")
@@ -228,7 +228,7 @@ def json_value(data: Data, content_type: str | None) -> Any:
 
 
 def as_json_text(data: bytes, content_type: str | None) -> str | None:
-    """The text of bytes that are JSON and are declared so; None otherwise."""
+    """Returns the text of bytes that are JSON and are declared so; None otherwise."""
     if content_type is None or not declares_json(content_type):
         return None
     try:
@@ -252,7 +252,7 @@ def as_text(data: bytes, content_type: str) -> str | None:
 
 
 def unmarked_error() -> CloudEventError:
-    """The error for a string that is text or Base64, where it matters which."""
+    """Returns the error for a string that is text or Base64, where it matters which."""
     return CloudEventError(
         "the string is text, or Base64 of bytes, and nothing says which: replace the data with "
         "what it is",
@@ -262,7 +262,7 @@ def unmarked_error() -> CloudEventError:
 
 
 def equal(one: Data, other: Data, content_type: str | None) -> bool:
-    """True when both are the same data of the same datacontenttype, however they are held.
+    """Returns True when both are the same data of the same datacontenttype, however they are held.
 
     JSON values compare as JSON (blanks, member order and number spelling do not matter, `1`,
     `1.0` and `true` are three values); bytes and text compare as the bytes they are or become.
@@ -298,7 +298,7 @@ def describe(data: Data) -> str:
 
 
 def declares_json(content_type: str) -> bool:
-    """True when the media type is `*/json` or `*/*+json` (JSON format 3.1.1)."""
+    """Returns True when the media type is `*/json` or `*/*+json` (JSON format 3.1.1)."""
     if content_type == USUAL_TYPE:
         return True
     media_type = parse_media_type(content_type)
@@ -306,13 +306,13 @@ def declares_json(content_type: str) -> bool:
 
 
 def declares_text(content_type: str) -> bool:
-    """True when content of the media type is text: `text/*`, XML, or with a charset."""
+    """Returns True when content of the media type is text: `text/*`, XML, or with a charset."""
     media_type = parse_media_type(content_type)
     return media_type is not None and media_type.declares_text
 
 
 def _comparable(data: bytes | str | JsonText, content_type: str | None) -> Any:
-    """The JSON value so that `==` compares it as JSON."""
+    """Returns the JSON value so that `==` compares it as JSON."""
     text = data.text if isinstance(data, JsonText) else data
     if isinstance(text, bytes):
         text = _decode_json(text, content_type)
@@ -331,7 +331,7 @@ def _decode_json(data: bytes, content_type: str | None) -> str:
 
 
 def _charset(content_type: str | None) -> str:
-    """The Python codec for a datacontenttype's charset; UTF-8 when it names none."""
+    """Returns the Python codec for a datacontenttype's charset; UTF-8 when it names none."""
     if content_type is None or content_type == USUAL_TYPE:
         return "utf-8"
     media_type = parse_media_type(content_type)

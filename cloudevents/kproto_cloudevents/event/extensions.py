@@ -66,7 +66,7 @@ class Extension:
         return f"Extension({self.name!r}, {', '.join(self.attributes)})"
 
     def read(self, event: CloudEvent) -> dict[str, AttributeValue] | None:
-        """The native values of the extension's attributes that are set.
+        """Returns the native values of the extension's attributes that are set.
 
         None for an event that does not use the extension. Raises CloudEventError for a value that
         is not of its type or breaks its rule, and for a required attribute that is unset while
@@ -132,11 +132,11 @@ class ExtensionRegistry:
         self._by_name[extension.name] = extension
 
     def owner(self, attribute: str) -> Extension | None:
-        """The extension that declares an attribute, or None."""
+        """Returns the extension that declares an attribute, or None."""
         return next((each for each in self._by_name.values() if attribute in each.attributes), None)
 
     def read(self, event: CloudEvent) -> dict[str, AttributeValue]:
-        """The event's extension attributes, those of known extensions native and checked.
+        """Returns the event's extension attributes, those of known extensions native and checked.
 
         Raises CloudEventError as `Extension.read` does.
         """

@@ -109,7 +109,7 @@ AVRO_FORMAT: Final = EventFormat("application/cloudevents+avro", from_avro, to_a
 
 
 def _data(value: Any, content_type: str | None) -> Data:
-    """The data as an event holds it; a JSON value by its text."""
+    """Returns the data as an event holds it; a JSON value by its text."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, dict):
@@ -127,12 +127,12 @@ def _data(value: Any, content_type: str | None) -> Data:
 
 
 def _item(held: Any) -> Any:
-    """A value in the map that data may be: a record is a JSON object."""
+    """Returns a value in the map that data may be: a record is a JSON object."""
     return _json_object(held) if isinstance(held, dict) else _scalar(held)
 
 
 def _json_object(record: dict[str, Any]) -> dict[str, Any]:
-    """The JSON object that a record of the schema stands for."""
+    """Returns the JSON object that a record of the schema stands for."""
     members: dict[str, Any] = {}
     for name, held in record["value"].items():
         if isinstance(held, dict):
@@ -145,7 +145,7 @@ def _json_object(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(value: Any) -> Any:
-    """A whole number as JSON writes it: without a fraction of zero."""
+    """Returns a whole number as JSON writes it: without a fraction of zero."""
     if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_EXACT:
         return int(value)
     return value
@@ -164,7 +164,7 @@ def _avro() -> _Avro:
 
 
 def _schema() -> dict[str, Any]:
-    """The schema of the specification, its recursion written out `MAX_NESTING` times.
+    """Returns the schema of the specification, its recursion written out `MAX_NESTING` times.
 
     The bytes are the same. A document that nests deeper names a branch which is not there.
     """

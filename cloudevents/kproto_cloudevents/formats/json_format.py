@@ -118,7 +118,7 @@ def from_json_beside(document: bytes, content_type: str | None) -> CloudEvent:
 
 
 def _whole(text: str) -> Pairs:
-    """The members of the object that a whole document is."""
+    """Returns the members of the object that a whole document is."""
     start = 0 if text[:1] == "{" else skip_blanks(text, 0)
     pairs, end = _members(text, start)
     if end != len(text) and skip_blanks(text, end) != len(text):
@@ -127,7 +127,7 @@ def _whole(text: str) -> Pairs:
 
 
 def names_version(document: bytes) -> bool:
-    """True for a JSON object that names a version of CloudEvents, known here or not."""
+    """Returns True for a JSON object that names a version of CloudEvents, known here or not."""
     try:
         pairs = parse_json(_text(document), PAIRS_DECODER)
     except CloudEventError:
@@ -183,7 +183,7 @@ def _text(document: bytes | str) -> str:
 
 
 def _elements(text: str) -> Iterator[tuple[str, Pairs]]:
-    """The objects of a batch: the text and the members of each."""
+    """Yields the objects of a batch: the text and the members of each."""
     position = skip_blanks(text, 0)
     if text[position : position + 1] != "[":
         raise CloudEventError("a batch is a JSON array", clauses=_BATCH)
@@ -210,7 +210,7 @@ def _check_end(text: str, position: int) -> None:
 
 
 def _members(text: str, start: int) -> tuple[Pairs, int]:
-    """The members of the object at `start` and its end.
+    """Returns the members of the object at `start` and its end.
 
     They come as pairs: a dict would let the last of two equal names win.
     """
@@ -222,7 +222,7 @@ def _members(text: str, start: int) -> tuple[Pairs, int]:
 
 
 def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
-    """The event that the members make up; `text` is the document they stand in."""
+    """Returns the event that the members make up; `text` is the document they stand in."""
     members = dict(pairs)
     if len(members) != len(pairs):
         raise _repeated_error(pairs)
@@ -240,7 +240,7 @@ def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
 def _event_with_maps(
     members: dict[str, Any], data: Any, version: SpecVersion, text: str, document: bytes
 ) -> CloudEvent:
-    """The event of a version that has maps, with at least one: each keeps its text."""
+    """Returns the event of a version that has maps, with at least one: each keeps its text."""
     texts = member_texts(text, skip_blanks(text, 0))
     for name, value in members.items():
         if type(value) is Pairs:
@@ -257,7 +257,7 @@ def _event_with_maps(
 
 
 def _checked_members(members: dict[str, Any], version: SpecVersion) -> dict[str, Any]:
-    """The members that are attributes and set, each checked."""
+    """Returns the members that are attributes and set, each checked."""
     return checked_attributes(
         members, version, _closely_checked, clauses=_ATTRIBUTES, required_clauses=_ENVELOPE
     )
@@ -309,7 +309,7 @@ def _version_of_members(members: dict[str, Any]) -> SpecVersion:
 
 
 def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
-    """The value of an attribute that is no JSON string (JSON format 2.2)."""
+    """Returns the value of an attribute that is no JSON string (JSON format 2.2)."""
     defined = version.attributes.get(name)
     expected = _EXPECTED_EXTENSION if defined is None else _EXPECTED[defined.type is MAP]
     if isinstance(value, Decimal):
@@ -389,7 +389,7 @@ def _kind(value: Any) -> str:
 
 
 def _shown_member(name: str) -> str:
-    """A member name as an error's place: as it is when it is plain, else quoted."""
+    """Returns a member name as an error's place: as it is when it is plain, else quoted."""
     return name if name.isascii() and name.isidentifier() else quoted(name)
 
 
@@ -427,7 +427,7 @@ def to_json(event: CloudEvent) -> bytes:
 
 
 def _bytes_member(data: bytes, event: CloudEvent) -> str:
-    """The member for bytes: JSON as it is, else Base64, in the way of the version.
+    """Returns the member for bytes: JSON as it is, else Base64, in the way of the version.
 
     That is a member of its own, an attribute that says so, or before 0.3 nothing: then text is a
     string, and bytes that would be read again as any others are refused (blanks around JSON, a
@@ -463,7 +463,7 @@ def _bytes_member(data: bytes, event: CloudEvent) -> str:
 
 
 def _stands_for(held: Data, data: bytes, content_type: str | None) -> bool:
-    """True when what a document holds is read again as just these bytes."""
+    """Returns True when what a document holds is read again as just these bytes."""
     try:
         return as_bytes(held, content_type) == data
     except CloudEventError:

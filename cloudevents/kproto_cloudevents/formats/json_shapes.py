@@ -54,7 +54,7 @@ ShapedMembers = tuple[SpecVersion, dict[str, Any], Any, int]
 def shaped_members(
     text: str, closely_checked: Callable[[str, Any, SpecVersion], Any]
 ) -> ShapedMembers | None:
-    """The members of an event whose document has a known shape; None for any other.
+    """Returns the members of an event whose document has a known shape; None for any other.
 
     All are as the JSON decoder reads them, and the attributes are right. `closely_checked(name,
     value, version)` looks at a value that is not quickly found right, and raises CloudEventError.
@@ -108,12 +108,12 @@ _read_value: Final = JSON_DECODER.scan_once  # type: ignore[attr-defined]  # the
 
 
 def _passed_over(missed: int) -> bool:
-    """Whether a document is not looked at behind so many that had no known shape."""
+    """Returns whether a document is not looked at behind so many that had no known shape."""
     return missed > PATIENCE and missed % PATIENCE != 0
 
 
 def _quotes(text: str) -> int:
-    """How many quotes stand in front of the data, or in all where there is none."""
+    """Returns how many quotes stand in front of the data, or in all where there is none."""
     return text.count('"', 0, text.find(_DATA))
 
 

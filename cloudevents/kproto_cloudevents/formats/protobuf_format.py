@@ -133,7 +133,7 @@ def _read_attributes(message: Any) -> Iterator[tuple[str, AttributeValue | None]
 
 
 def _read_value(name: str, value: Any) -> AttributeValue | None:
-    """The value of an attribute with its type; None where the union is empty."""
+    """Returns the value of an attribute with its type; None where the union is empty."""
     member = value.WhichOneof("attr")
     if member is None:
         return None
@@ -170,7 +170,7 @@ def _read_time(name: str, moment: Any) -> Timestamp:
 
 
 def _fraction(nanos: int) -> str:
-    """The fraction of a second in none, three, six or nine digits."""
+    """Returns the fraction of a second in none, three, six or nine digits."""
     digits = f"{nanos:09}"
     while digits.endswith("000"):
         digits = digits[:-3]
@@ -211,7 +211,7 @@ def _text_data(text: str, content_type: AttributeValue | None) -> Data:
 def _typed_by(
     type_url: str, attributes: list[tuple[str, AttributeValue | None]]
 ) -> list[tuple[str, AttributeValue | None]]:
-    """The attributes of an event whose data is a protobuf message of this type."""
+    """Returns the attributes of an event whose data is a protobuf message of this type."""
     whole_url = type_url if "://" in type_url else _ASSUMED_SCHEME + type_url
     held = dict(attributes)
     if held.get("datacontenttype") is None:
@@ -246,7 +246,7 @@ def _write_data(message: Any, event: CloudEvent) -> None:
 
 @cache
 def _protobuf() -> _Protobuf:
-    """The message class, described by the numbers of the official cloudevents.proto."""
+    """Returns the message class, described by the numbers of the official cloudevents.proto."""
     try:
         from google.protobuf import (
             any_pb2,

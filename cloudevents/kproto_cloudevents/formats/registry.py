@@ -51,7 +51,7 @@ def register_format(added: EventFormat) -> None:
 
 
 def event_media_type(event_format: EventFormat) -> str:
-    """The media type of a format, in lower case.
+    """Returns the media type of a format, in lower case.
 
     Raises CloudEventError for one that is not `application/cloudevents+…`, as that of a batch, and
     for what is no EventFormat.
@@ -71,5 +71,5 @@ def event_media_type(event_format: EventFormat) -> str:
 
 
 def find_format(media_type: str) -> EventFormat | None:
-    """The format of a media type (`type/subtype` in lower case), or None."""
+    """Returns the format of a media type (`type/subtype` in lower case), or None."""
     return _FORMATS.get(media_type)

@@ -23,7 +23,7 @@ _JSON = "application/json"
 def event_of(
     attributes: Iterable[tuple[str, AttributeValue | None]], data: Data, clauses: tuple[str, ...]
 ) -> CloudEvent:
-    """The event with these attributes, each checked; None is unset.
+    """Returns the event with these attributes, each checked; None is unset.
 
     Raises CloudEventError with the clauses, UnknownVersionError for any version but 1.0.
     """
@@ -53,7 +53,7 @@ def event_of(
 
 
 def attributes_to_write(event: CloudEvent, clauses: tuple[str, ...]) -> dict[str, AttributeValue]:
-    """The attributes of an event as these formats write them.
+    """Returns the attributes of an event as these formats write them.
 
     JSON data says its type: other than in the JSON format, nothing implies it. Raises
     CloudEventError for an event of another version.
@@ -72,5 +72,5 @@ def attributes_to_write(event: CloudEvent, clauses: tuple[str, ...]) -> dict[str
 
 
 def missing_package_error(package: str, extra: str) -> CloudEventError:
-    """The error for a format whose package is not installed."""
+    """Returns the error for a format whose package is not installed."""
     return CloudEventError(f"{package} is not installed: pip install 'kproto[{extra}]'")

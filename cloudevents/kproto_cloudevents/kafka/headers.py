@@ -90,7 +90,7 @@ def by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, bytes | 
 
 
 def _names_event_format(content_type: bytes | None) -> bool:
-    """True for a content type that is an event format's, or the batch format's."""
+    """Returns True for a content type that is an event format's, or the batch format's."""
     if content_type is None:
         return False
     try:
@@ -101,7 +101,7 @@ def _names_event_format(content_type: bytes | None) -> bool:
 
 
 def _respelled_table(table: dict[str, bytes | None]) -> dict[str, bytes | None]:
-    """The table with the names of camelCase attributes as their version spells them."""
+    """Returns the table with the names of camelCase attributes as their version spells them."""
     for mark, spelled in _SPELLINGS.items():
         if table.get(mark) is not None and table.get(CURRENT_HEADER) is None:
             return {spelled.get(name, name): raw for name, raw in table.items()}
@@ -109,7 +109,7 @@ def _respelled_table(table: dict[str, bytes | None]) -> dict[str, bytes | None]:
 
 
 def is_event_header(name: str) -> bool:
-    """True for a header that belongs to the event, in either mode.
+    """Returns True for a header that belongs to the event, in either mode.
 
     Ask with the name in lower case for what it is to a reader that takes any case.
     """
@@ -140,7 +140,7 @@ _Step = tuple[str, str, AttributeSpec, dict[bytes, str] | None, Callable[[str], 
 
 
 def binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
-    """The version that the headers name; None when they name none."""
+    """Returns the version that the headers name; None when they name none."""
     known = CURRENT_VERSIONS.get(table.get(CURRENT_HEADER))
     if known is not None:
         return known
@@ -154,7 +154,7 @@ def binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
 
 
 def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dict[str, Any]:
-    """The attributes in the headers (Kafka binding 3.2.3), in the order of the headers."""
+    """Returns the attributes in the headers (Kafka binding 3.2.3), in the order of the headers."""
     names = tuple(table)
     plan = _PLANS[version].get(names)
     if plan is None or len(plan) != len(names):
@@ -184,7 +184,7 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
 def _read_steps(
     table: Mapping[str, bytes | None], version: SpecVersion, plan: tuple[_Step, ...] | None
 ) -> dict[str, Any]:
-    """The same where there is no plan, or some headers are null or not of the event."""
+    """Returns the same where there is no plan, or some headers are null or not of the event."""
     attributes: dict[str, Any] = {}
     steps: Iterable[tuple[bytes | None, _Step]]
     if plan is None:
@@ -213,7 +213,7 @@ def _read_steps(
 def _steps(
     table: Mapping[str, bytes | None], version: SpecVersion
 ) -> Iterator[tuple[bytes | None, _Step]]:
-    """The values that are set and their steps where there is no plan, one by one."""
+    """Yields the values that are set and their steps where there is no plan, one by one."""
     readers = _READERS[version]
     for header, raw in table.items():
         if raw is None:
@@ -266,7 +266,7 @@ def read_attribute(
 
 
 def has_attribute(table: Mapping[str, bytes | None], version: SpecVersion, name: object) -> bool:
-    """True when an attribute is set; its value is not looked at."""
+    """Returns True when an attribute is set; its value is not looked at."""
     if not isinstance(name, str):
         return False
     header = _HEADER_OF[version].get(name) or PREFIX + name
@@ -290,12 +290,12 @@ def attribute_names(table: Mapping[str, bytes | None], version: SpecVersion) -> 
 
 
 def missing_version_error() -> CloudEventError:
-    """The error for headers that speak of an event and name no specversion."""
+    """Returns the error for headers that speak of an event and name no specversion."""
     return V1_0.missing_error(PREFIX + V1_0.specversion, _BINARY_HEADERS)
 
 
 def _checked_text(header: str, raw: bytes, spec: AttributeSpec, version: SpecVersion) -> str:
-    """The text of a header that is right by the rules of its attribute."""
+    """Returns the text of a header that is right by the rules of its attribute."""
     text = _decode(header, raw)
     if not (text and spec.quick(text)):
         _check_text(header, text, spec, version)
@@ -341,7 +341,7 @@ def _clauses(header: str) -> tuple[str, ...]:
 
 
 def _readers_of(version: SpecVersion) -> dict[str, _HeaderReader]:
-    """The readers for the attributes that a version defines, by header."""
+    """Returns the readers for the attributes that a version defines, by header."""
     return {
         header: _reader(header, name, version.attributes[name])
         for name, header in _HEADER_OF[version].items()
@@ -360,7 +360,7 @@ def _reader_of(
     version: SpecVersion,
     readers: dict[str, _HeaderReader],
 ) -> _HeaderReader:
-    """The reader for an extension, and for `ce_datacontenttype`.
+    """Returns the reader for an extension, and for `ce_datacontenttype`.
 
     The binding before 1.0 wrote the latter; it is read, never written, and must not contradict
     the content-type header.
@@ -413,7 +413,7 @@ _SPELLINGS: Final = {
 
 
 def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
-    """The headers of binary mode (Kafka binding 3.2.3), in the order of the attributes.
+    """Returns the headers of binary mode (Kafka binding 3.2.3), in the order of the attributes.
 
     `repeated` says that they go beside a structured event, whose own content type decides the
     mode. Otherwise raises CloudEventError for data of a type that would be taken for the mode.
@@ -468,7 +468,7 @@ _TYPES_OF_DATA: Final[set[str]] = set()
 
 
 def _extension_header(name: str, names: dict[str, str]) -> str:
-    """The header of an extension; remembered, as its reader is."""
+    """Returns the header of an extension; remembered, as its reader is."""
     header = PREFIX + name
     if len(names) < REMEMBERED_NAMES and len(header) <= MAX_SHOWN:
         names[name] = header

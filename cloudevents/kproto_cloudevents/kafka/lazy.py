@@ -58,25 +58,25 @@ class LazyEvent(UnreadEvent):
         return default if text is None else text
 
     def __getitem__(self, name: str) -> str:
-        """The text of an attribute. Raises CloudEventError, KeyError when it is unset."""
+        """Returns the text of an attribute. Raises CloudEventError, KeyError when it is unset."""
         text = self.get(name)
         if text is None:
             raise KeyError(name)
         return text
 
     def __contains__(self, name: object) -> bool:
-        """True when an attribute is set; its value is not looked at."""
+        """Returns True when an attribute is set; its value is not looked at."""
         return has_attribute(self._table, self._version, name)
 
     def __iter__(self) -> Iterator[str]:
-        """The names of the attributes that are set, in order. Raises CloudEventError."""
+        """Yields the names of the attributes that are set, in order. Raises CloudEventError."""
         return iter(self.keys())
 
     def __len__(self) -> int:
         return len(self.keys())
 
     def keys(self) -> tuple[str, ...]:
-        """The names of the attributes that are set, in order. Raises CloudEventError."""
+        """Returns the names of the attributes that are set, in order. Raises CloudEventError."""
         try:
             return attribute_names(self._table, self._version)
         except (TypeError, AttributeError):
@@ -84,16 +84,16 @@ class LazyEvent(UnreadEvent):
             raise
 
     def items(self) -> tuple[tuple[str, str], ...]:
-        """Every attribute that is set, name and text, in order. Raises CloudEventError."""
+        """Returns every attribute that is set, name and text, in order. Raises CloudEventError."""
         return tuple((name, self[name]) for name in self.keys())
 
     def values(self) -> tuple[str, ...]:
-        """The texts of the attributes that are set, in order. Raises CloudEventError."""
+        """Returns the texts of the attributes that are set, in order. Raises CloudEventError."""
         return tuple(self[name] for name in self.keys())
 
     @property
     def specversion(self) -> str:
-        """The version of CloudEvents that the event uses."""
+        """Returns the version of CloudEvents that the event uses."""
         return self._version.label
 
     @property
@@ -103,7 +103,7 @@ class LazyEvent(UnreadEvent):
 
     @property
     def source(self) -> str:
-        """Where the event happened. Raises CloudEventError when it is missing."""
+        """Returns where the event happened. Raises CloudEventError when it is missing."""
         return self._required(self._version.source)
 
     @property
@@ -125,32 +125,32 @@ class LazyEvent(UnreadEvent):
 
     @property
     def datacontenttype(self) -> str | None:
-        """The media type of the data."""
+        """Returns the media type of the data."""
         return self.get(self._version.content_type)
 
     @property
     def data(self) -> bytes | None:
-        """The data, as in `CloudEvent.data`: the value of the record."""
+        """Returns the data, as in `CloudEvent.data`: the value of the record."""
         return self.value
 
     @property
     def mode(self) -> Mode:
-        """The mode of the record, always binary."""
+        """Returns the mode of the record, always binary."""
         return "binary"
 
     def event(self) -> CloudEvent:
-        """The whole event, every rule checked. Raises CloudEventError."""
+        """Returns the whole event, every rule checked. Raises CloudEventError."""
         event = from_kafka(self.key, self.value, self.headers, profile=self._profile)
         if isinstance(event, CloudEvent):
             return event
         raise AssertionError("the version and the mode have been read already")
 
     def record(self) -> KafkaRecord:
-        """The record, to forward it as it is."""
+        """Returns the record, to forward it as it is."""
         return KafkaRecord(self.key, self.value, self.headers)
 
     def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
-        """The record of the whole event; see `CloudEvent.to_kafka_record`.
+        """Returns the record of the whole event; see `CloudEvent.to_kafka_record`.
 
         Raises CloudEventError also for what `event` refuses; `record` checks nothing.
         """

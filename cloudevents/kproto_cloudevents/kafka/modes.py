@@ -33,7 +33,7 @@ FORMAT_NAMES: Final[dict[bytes | None, str]] = {None: ""}
 
 
 def format_name(raw: bytes | None, mode: Mode | None) -> str:
-    """The event format that the record is in, `""` for binary mode (Kafka binding 3).
+    """Returns the event format that the record is in, `""` for binary mode (Kafka binding 3).
 
     Raises CloudEventError for a batch, for a charset that a JSON event cannot have, and for a
     mode that is none.

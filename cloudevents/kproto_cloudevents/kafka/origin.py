@@ -29,7 +29,7 @@ class StructuredOrigin(NamedTuple):
 
     @property
     def mode(self) -> Mode:
-        """The mode of the record; that of a plain tuple is binary."""
+        """Returns the mode of the record; that of a plain tuple is binary."""
         return "structured"
 
 
@@ -39,12 +39,12 @@ class UnreadEvent:
     __slots__ = ()
 
     def event(self) -> CloudEvent:
-        """The whole event, every rule checked. Raises CloudEventError."""
+        """Returns the whole event, every rule checked. Raises CloudEventError."""
         raise NotImplementedError
 
 
 def kafka_record(event: CloudEvent) -> KafkaRecord | None:
-    """The Kafka record that an event was read from; None for an event made otherwise.
+    """Returns the Kafka record that an event was read from; None for an event made otherwise.
 
     Raises CloudEventError for what is no CloudEvent.
     """

@@ -41,7 +41,7 @@ class NotAnEvent(ForwardOnly):
 
     @property
     def tombstone(self) -> bool:
-        """True when the value is null: in a compacted topic it deletes its key."""
+        """Returns True when the value is null: in a compacted topic it deletes its key."""
         return self.record.value is None
 
 

@@ -47,7 +47,7 @@ def check_shape(key: object, value: object, headers: object) -> None:
 
 
 def shape_fault(key: object, value: object, headers: object) -> str | None:
-    """Which part of a record has the wrong Python type; None when every one is right."""
+    """Returns which part of a record has the wrong Python type; None when every one is right."""
     for name, part in (("key", key), ("value", value)):
         if not (part is None or isinstance(part, bytes)):
             return f"the {name} of a record is bytes or None, not {type(part).__name__}"

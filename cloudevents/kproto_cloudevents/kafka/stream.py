@@ -29,15 +29,15 @@ class ReadableRecord(Protocol):
 
     @property
     def key(self) -> bytes | None:
-        """The key; None is null."""
+        """Returns the key; None is null."""
 
     @property
     def value(self) -> bytes | None:
-        """The value; None is null."""
+        """Returns the value; None is null."""
 
     @property
     def headers(self) -> Sequence[Header] | None:
-        """The headers, duplicates kept."""
+        """Returns the headers, duplicates kept."""
 
 
 @runtime_checkable
@@ -84,7 +84,7 @@ async def events(
 def event_of(
     record: ReadableRecord, *, mode: Mode | None = None, profile: Profile = DEFAULT
 ) -> CloudEvent:
-    """The event that a record is, for who handles events and nothing else.
+    """Returns the event that a record is, for who handles events and nothing else.
 
         await consumer.run(handle, decode=event_of, dead_letter_topic="orders.dead")
 

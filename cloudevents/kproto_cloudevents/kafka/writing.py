@@ -140,7 +140,7 @@ def partition_key(event: CloudEvent) -> bytes | None:
 
 
 def to_kafka_record(outcome: ForwardOnly, mode: Any = None, **options: Any) -> Any:
-    """The record as `to_kafka` gives it; see `CloudEvent.to_kafka_record`.
+    """Returns the record as `to_kafka` gives it; see `CloudEvent.to_kafka_record`.
 
     The method of what was read and is no event.
     """

@@ -84,7 +84,7 @@ def _exact_fraction(text: str) -> tuple[str, str]:
 
 
 def _any_int(text: str) -> int | Decimal:
-    """An integer of any length: beyond Python's limit on digits it becomes a Decimal."""
+    """Returns an integer of any length: beyond Python's limit on digits it becomes a Decimal."""
     try:
         return int(text)
     except ValueError:
@@ -148,7 +148,7 @@ def parse_json(text: str, decoder: json.JSONDecoder = JSON_DECODER) -> Any:
 
 
 def value_end(text: str, start: int) -> int:
-    """Where the value that starts at `start` ends, in a text that is known to be JSON.
+    """Returns where the value that starts at `start` ends, in a text that is known to be JSON.
 
     Unlike the decoder it takes any depth: what was read where the stack was shallow can be found
     where it is deep.
@@ -166,7 +166,7 @@ def value_end(text: str, start: int) -> int:
 
 
 def skip_blanks(text: str, position: int) -> int:
-    """The first position from `position` on that is no JSON blank."""
+    """Returns the first position from `position` on that is no JSON blank."""
     while position < len(text) and text[position] in BLANKS:
         position += 1
     return position

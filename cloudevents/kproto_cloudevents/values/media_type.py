@@ -38,17 +38,17 @@ class MediaType(NamedTuple):
 
     @property
     def charset(self) -> str | None:
-        """The charset parameter as it was written, or None."""
+        """Returns the charset parameter as it was written, or None."""
         return next((value for name, value in self.parameters if name == "charset"), None)
 
     @property
     def declares_json(self) -> bool:
-        """True for `*/json` and `*/*+json` (JSON format 3.1.1)."""
+        """Returns True for `*/json` and `*/*+json` (JSON format 3.1.1)."""
         return self.subtype == "json" or self.subtype.endswith("+json")
 
     @property
     def declares_text(self) -> bool:
-        """True for `text/*`, XML (RFC 7303), and whatever names its charset."""
+        """Returns True for `text/*`, XML (RFC 7303), and whatever names its charset."""
         return (
             self.type == "text"
             or self.subtype == "xml"

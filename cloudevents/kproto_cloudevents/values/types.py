@@ -125,7 +125,7 @@ class Timestamp(str):
 
     @classmethod
     def from_datetime(cls, moment: datetime) -> Timestamp:
-        """The canonical text of an aware datetime; UTC is written `Z`.
+        """Returns the canonical text of an aware datetime; UTC is written `Z`.
 
         Raises CloudEventError for a datetime without an offset. An offset with seconds, which
         RFC 3339 cannot write, becomes UTC.
@@ -150,7 +150,7 @@ class Timestamp(str):
 
     @property
     def datetime(self) -> datetime:
-        """The moment as an aware datetime with the offset that was written.
+        """Returns the moment as an aware datetime with the offset that was written.
 
         Digits beyond microseconds are cut. A leap second (`:60`) is the first instant of the next
         minute, as POSIX time has it. Raises CloudEventError for text that is no RFC 3339, and for
@@ -180,7 +180,7 @@ class JsonMap(str):
 
     @classmethod
     def of(cls, entries: Mapping[str, Any]) -> JsonMap:
-        """The text of a mapping. Raises CloudEventError for what JSON cannot express."""
+        """Returns the text of a mapping. Raises CloudEventError for what JSON cannot express."""
         return cls(dump_json(dict(entries)))
 
     def value(self) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class AttributeType(NamedTuple):
 
 
 def canonical(value: AttributeInput) -> str:
-    """The canonical string of a native value (CloudEvents 1.0 "Type System").
+    """Returns the canonical string of a native value (CloudEvents 1.0 "Type System").
 
     Raises CloudEventError for a value of no CloudEvents type and for an Integer beyond 32 bits.
     """
@@ -243,7 +243,7 @@ def json_of(value: AttributeValue) -> str:
 
 
 def native(value: AttributeInput) -> AttributeValue:
-    """The value as an event holds it: checked, a datetime as its Timestamp."""
+    """Returns the value as an event holds it: checked, a datetime as its Timestamp."""
     text = canonical(value)
     if isinstance(value, datetime):
         return text
@@ -253,7 +253,7 @@ def native(value: AttributeInput) -> AttributeValue:
 
 
 def type_of(value: AttributeValue) -> AttributeType:
-    """The CloudEvents type that the Python type of a value says."""
+    """Returns the CloudEvents type that the Python type of a value says."""
     for kind, attribute_type in _TYPE_OF:
         if isinstance(value, kind):
             return attribute_type
@@ -280,7 +280,7 @@ def _integer_fault(text: str) -> str | None:
 
 
 def base64_bytes(text: str) -> bytes | None:
-    """The bytes that Base64 text stands for (RFC 4648, 4); None for any other text."""
+    """Returns the bytes that Base64 text stands for (RFC 4648, 4); None for any other text."""
     # Python's strict mode lets padding behind a whole quantum pass.
     if len(text) % 4 or text.endswith("==="):
         return None
@@ -433,7 +433,7 @@ def _month_length(year: int, month: int) -> int:
 
 
 def _may_be_leap_second(match: re.Match[str]) -> bool:
-    """True when the minute is the last of a month in UTC (RFC 3339, 5.7)."""
+    """Returns True when the minute is the last of a month in UTC (RFC 3339, 5.7)."""
     minute_of_day = int(match["hour"]) * 60 + int(match["minute"]) - _offset_minutes(match)
     day, year, month = int(match["day"]), int(match["year"]), int(match["month"])
     days, minute_of_day = divmod(minute_of_day, 24 * 60)
@@ -492,7 +492,7 @@ def exact_moment(text: str) -> Moment | None:
 
 
 def _exact_of(moment: datetime) -> Moment:
-    """The moment of an aware datetime."""
+    """Returns the moment of an aware datetime."""
     # The clock where it is, then its offset: some first and last hours have no datetime in UTC.
     since = moment.replace(tzinfo=UTC) - _YEAR_ONE - (moment.utcoffset() or timedelta())
     minute, rest = divmod(since, timedelta(minutes=1))
@@ -510,7 +510,7 @@ def _no_timestamp_error(text: str) -> CloudEventError:
 
 
 def same_moment(one: str, other: str) -> bool:
-    """True when two texts are times, and the same moment, whatever their offset."""
+    """Returns True when two texts are times, and the same moment, whatever their offset."""
     moment = exact_moment(one)
     return moment is not None and moment == exact_moment(other)
 

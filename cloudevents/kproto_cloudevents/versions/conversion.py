@@ -29,7 +29,7 @@ def attributes_in(
     drop: Collection[str],
     rename: Mapping[str, str],
 ) -> tuple[dict[str, AttributeValue], list[str]]:
-    """The attributes under another version, and why each of the others cannot be.
+    """Returns the attributes under another version, and why each of the others cannot be.
 
     `drop` are attributes to leave behind, `rename` gives the names that others get in the target.
     """
@@ -72,7 +72,7 @@ def attributes_in(
 
 
 def entries_of(extension_map: AttributeValue) -> dict[str, AttributeValue]:
-    """The entries of a map of extensions as attribute values, those that are null left out.
+    """Returns the entries of a map of extensions as attribute values, those that are null left out.
 
     An entry that is no text, Boolean or Integer is a JsonMap if it is an object, else the text of
     its JSON.
@@ -101,7 +101,7 @@ def _entries(
 def _flat(
     attributes: Mapping[str, AttributeValue], version: SpecVersion, target: SpecVersion
 ) -> Iterator[tuple[str, AttributeValue | None, str | None]]:
-    """Each attribute with its usual name in the target, None where it has none there.
+    """Yields each attribute with its usual name in the target, None where it has none there.
 
     An entry of a map that is no attribute value comes as None.
     """
@@ -119,7 +119,7 @@ def _flat(
 
 
 def _free(name: str, target: SpecVersion) -> str | None:
-    """The name of an extension, unless it means something else in the target."""
+    """Returns the name of an extension, unless it means something else in the target."""
     return None if name in target.attributes else name
 
 

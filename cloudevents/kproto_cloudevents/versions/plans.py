@@ -30,7 +30,7 @@ def checked_attributes(
     clauses: tuple[str, ...] = (),
     required_clauses: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """The attributes that are set, each checked; `given`, changed, where all are.
+    """Returns the attributes that are set, each checked; `given`, changed, where all are.
 
     The usual text is found right at once. `otherwise(name, value, version)` looks closely at any
     other value that is not None, which means unset, and gives what the event holds. Raises

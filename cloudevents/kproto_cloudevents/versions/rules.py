@@ -74,7 +74,7 @@ class AttributeSpec:
         self.found_right: set[str] = set()
 
     def check_of(self, name: str) -> Check:
-        """The quick check of an attribute that is called `name`."""
+        """Returns the quick check of an attribute that is called `name`."""
         return name, self.found_right, self.quick
 
 
@@ -178,15 +178,15 @@ class SpecVersion:
 
     @property
     def marks_binary(self) -> bool:
-        """True when a JSON document says whether data is Base64."""
+        """Returns True when a JSON document says whether data is Base64."""
         return self.base64_member or self.data_encoding is not None
 
     def clause(self, section: str) -> str:
-        """How an error names a section of this version: `CloudEvents 1.0 "Timestamp"`."""
+        """Returns how an error names a section of this version: `CloudEvents 1.0 "Timestamp"`."""
         return f'CloudEvents {self.title} "{section}"'
 
     def checked_spec(self, name: str, where: str, clauses: tuple[str, ...] = ()) -> AttributeSpec:
-        """How an attribute is checked; one that the version does not define is a String.
+        """Returns how an attribute is checked; one that the version does not define is a String.
 
         Refuses a name that no attribute may have; warns, once, of one that is advised against.
         """
@@ -252,7 +252,7 @@ class SpecVersion:
     def fault_error(
         self, fault: Fault, text: str, *, where: str, clauses: tuple[str, ...] = ()
     ) -> CloudEventError:
-        """The error for a fault: what was written, why that is wrong, who says so."""
+        """Returns the error for a fault: what was written, why that is wrong, who says so."""
         reason, section = fault
         return CloudEventError(
             f"{quoted(text)} {reason}", where=where, clauses=(*clauses, self.clause(section))
@@ -329,7 +329,7 @@ class SpecVersion:
         return attributes
 
     def missing_error(self, where: str, clauses: tuple[str, ...] = ()) -> CloudEventError:
-        """The error for a required attribute that is unset."""
+        """Returns the error for a required attribute that is unset."""
         return CloudEventError(
             "the required attribute is missing",
             where=where,
@@ -338,7 +338,7 @@ class SpecVersion:
 
 
 def of_type(kind: AttributeType) -> Callable[[str], Fault | None]:
-    """The check that a text is of a type, and nothing more."""
+    """Returns the check that a text is of a type, and nothing more."""
     check, section = kind.fault, kind.name
 
     def fault(text: str) -> Fault | None:

@@ -92,7 +92,7 @@ def _optional(name: str, kind: AttributeType, *, repeats: bool = False) -> Attri
 def _any_text(
     name: str, kind: AttributeType, *, required: bool = False, repeats: bool = False
 ) -> AttributeSpec:
-    """An attribute that may be empty."""
+    """Returns an attribute that may be empty."""
     return AttributeSpec(name, kind, of_type(kind), required=required, repeats=repeats)
 
 
@@ -241,7 +241,7 @@ VERSION_ATTRIBUTES: Final[Mapping[str, Mapping[str, SpecVersion]]] = {
 
 
 def version_attribute(given: Mapping[str, Any], prefix: str = "") -> str | None:
-    """The attribute by which an event names its version; None when it names none.
+    """Returns the attribute by which an event names its version; None when it names none.
 
     `prefix` is what stands before the names of attributes in `given`.
     """
@@ -254,7 +254,7 @@ def version_attribute(given: Mapping[str, Any], prefix: str = "") -> str | None:
 def named_version(
     attribute: str, label: str, *, where: str, clauses: tuple[str, ...] = ()
 ) -> SpecVersion:
-    """The table for the value of a version attribute.
+    """Returns the table for the value of a version attribute.
 
     Raises UnknownVersionError for a value that is not known, CloudEventError for an empty one.
     """
@@ -269,7 +269,7 @@ def named_version(
 
 
 def spec_version(label: str) -> SpecVersion:
-    """The table that an event can be converted to. Raises UnknownVersionError."""
+    """Returns the table that an event can be converted to. Raises UnknownVersionError."""
     known = VERSIONS.get(label) if isinstance(label, str) else None
     if known is None:
         raise _unknown(label, VERSIONS, "specversion", ())

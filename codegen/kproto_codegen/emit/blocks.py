@@ -38,7 +38,7 @@ class Block(ABC):
         self.numbers: list[tuple[str, str]] = []
 
     def struct(self, run: Run, forms: tuple[Form, ...]) -> Code:
-        """The code of a whole run."""
+        """Returns the code of a whole run."""
         for item, form in zip(run.items, forms, strict=True):
             if isinstance(form, TagsForm):
                 self.end(form)
@@ -58,7 +58,7 @@ class Block(ABC):
         return self.code
 
     def value(self, field: FieldPlan, form: FieldForm) -> Code:
-        """The code of one value that stands by itself, in a tag."""
+        """Returns the code of one value that stands by itself, in a tag."""
         self._take(field, form, f"{self.target}.{field.slot}")
         self.flush()
         return self.code

@@ -46,7 +46,7 @@ def class_parts(
 
 
 def class_names(plan: StructPlan) -> list[str]:
-    """The classes that a module has of a struct."""
+    """Returns the classes that a module has of a struct."""
     if plan.keys and not plan.is_message:
         return [plan.class_name, f"{plan.class_name}Collection"]
     return [plan.class_name]
@@ -87,7 +87,7 @@ def _assignment(field: FieldPlan) -> list[str]:
 
 
 def _lazy(field: FieldPlan) -> list[str]:
-    """The property in front of the slot of what is made when it is first asked for."""
+    """Returns the property in front of the slot of what is made when it is first asked for."""
     name, place = field.attribute, f"self.{field.slot}"
     return [
         "@property",
@@ -104,7 +104,7 @@ def _lazy(field: FieldPlan) -> list[str]:
 
 
 def _packed(field: FieldPlan, imports: Imports) -> list[str]:
-    """The property in front of the slot of numbers that may be the bytes that were read."""
+    """Returns the property in front of the slot of numbers that may be the bytes that were read."""
     name, place = field.attribute, f"self.{field.slot}"
     shapes, size = imports.array_shapes(field.spec.element_type)
     return [

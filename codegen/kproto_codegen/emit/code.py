@@ -48,12 +48,12 @@ class Condition:
 
     @property
     def alone(self) -> str:
-        """The source where it stands between others."""
+        """Returns the source where it stands between others."""
         return f"({self})" if self.either and len(self.parts) > 1 else str(self)
 
 
 def opposites(*pairs: tuple[str, str], either: bool = False) -> tuple[Condition, Condition]:
-    """The condition made of the first of each pair, and its opposite, made of the second.
+    """Returns the condition made of the first of each pair, and its opposite, made of the second.
 
     A pair is the source of a test and of its opposite.
     """
@@ -107,7 +107,7 @@ def choose(branches: Iterable[tuple[str | Condition, Code]], otherwise: Code = (
 
 
 def lines(code: Code) -> list[str]:
-    """The source, a line each."""
+    """Returns the source, a line each."""
     out: list[str] = []
     for statement in code:
         if isinstance(statement, str):
@@ -126,12 +126,12 @@ def lines(code: Code) -> list[str]:
 
 
 def indent(texts: Iterable[str], by: int = 4) -> list[str]:
-    """The lines, moved to the right."""
+    """Returns the lines, moved to the right."""
     return [" " * by + text if text else text for text in texts]
 
 
 def function(name: str, parameters: str, result: str, body: Code) -> list[str]:
-    """The lines of a function."""
+    """Returns the lines of a function."""
     return [f"def {name}({parameters}) -> {result}:", *indent(lines(body))]
 
 
@@ -172,7 +172,7 @@ class _Layout(NamedTuple):
 
 
 def _merged(layouts: Layouts) -> list[_Layout]:
-    """The layouts, equal neighbours made one."""
+    """Returns the layouts, equal neighbours made one."""
     merged: list[_Layout] = []
     for versions, code in layouts:
         body = tuple(code)
@@ -198,7 +198,7 @@ def _shared(merged: list[_Layout]) -> tuple[Code, list[_Layout], Code]:
 
 
 def _count(most: int, holds: Callable[[int], bool]) -> int:
-    """How many numbers from 0 on hold, at most `most`."""
+    """Returns how many numbers from 0 on hold, at most `most`."""
     return next((at for at in range(most) if not holds(at)), most)
 
 
@@ -214,7 +214,7 @@ def _chain(merged: list[_Layout], context: Versions) -> Code:
 
 
 def _split(layouts: list[_Layout]) -> Code:
-    """A chain in which every version does something, the newest first."""
+    """Returns a chain in which every version does something, the newest first."""
     *newer, oldest = layouts
     branches = tuple(
         Branch(Condition((f"version >= {versions.lowest}",)), code) for versions, code in newer

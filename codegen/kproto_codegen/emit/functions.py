@@ -57,7 +57,7 @@ def write_method(plan: StructPlan, imports: Imports) -> Lines:
 
 
 def struct_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
-    """The functions that read and write any number of a struct, one by itself included."""
+    """Returns the functions that read and write any number of a struct, one by itself included."""
     read, write = _read_structs(plan, imports), _write_structs(plan, imports)
     tags = tags_functions(plan, imports)
     return [read, *tags[:1], write, *tags[1:]]
@@ -125,7 +125,7 @@ def _layouts(
 
 
 def tags_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
-    """The functions that read and write the tagged fields, of a struct that knows some."""
+    """Returns the functions that read and write the tagged fields, of a struct that knows some."""
     if not plan.tagged:
         return []
     imports.wire("tags", "RawTaggedField")
@@ -196,7 +196,7 @@ def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
 
 
 def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
-    """The test that the version has `field` in a tag; none where every flexible one has."""
+    """Returns the test that the version has `field` in a tag; none where every flexible one has."""
     if plan.always_tagged(field):
         return ()
     return (version_test(plan.tagged_versions(field), plan.flexible_versions),)

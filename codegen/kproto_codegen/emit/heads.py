@@ -14,7 +14,7 @@ __all__ = ["head"]
 
 
 def head(about: str, made_from: Sequence[str], style: Style | None = None) -> list[str]:
-    """The lines in front of the code; `about` is the docstring, of words that were checked.
+    """Returns the lines in front of the code; `about` is the docstring, of words that were checked.
 
     All but that are comments, which cost nothing when the module is imported.
     """

@@ -54,7 +54,7 @@ class Imports:
             self.asked_structs.add(field.spec.type)
 
     def shape(self, types: list[str]) -> tuple[str, int]:
-        """The name and the size in bytes of the Struct for neighbouring numbers."""
+        """Returns the name and the size in bytes of the Struct for neighbouring numbers."""
         words = []
         for kind, group in groupby(types):
             count = len(list(group))
@@ -93,24 +93,24 @@ class Imports:
         return name, struct.calcsize(f">{letter}")
 
     def counted_shapes(self, count: str, element: str) -> str:
-        """The name of the table of the Structs of a count and that many numbers."""
+        """Returns the name of the table of the Structs of a count and that many numbers."""
         name = f"_{count.upper()}_AND_{element.upper()}_ARRAYS"
         self.wire("writing", "COUNTED_ARRAY_STRUCTS")
         self._tables[name] = f'COUNTED_ARRAY_STRUCTS["{_LETTERS[count]}{_LETTERS[element]}"]'
         return name
 
     def shapes(self) -> list[tuple[str, str]]:
-        """The Structs to define, and the tables of them: name and source."""
+        """Returns the Structs to define, and the tables of them: name and source."""
         made = {name: f'struct.Struct("{letters}")' for name, letters in self._shapes.items()}
         return sorted({**made, **self._tables}.items())
 
     def wire_imports(self) -> list[tuple[str, list[str]]]:
-        """The modules of `kproto.wire` and the names to import of each."""
+        """Returns the modules of `kproto.wire` and the names to import of each."""
         return [(module, sorted_names(names)) for module, names in sorted(self._wire.items())]
 
 
 def import_lines(module: str, names: Sequence[str], *, margin: int = 0) -> list[str]:
-    """The import of `names`, on a line each where they are too many for one."""
+    """Returns the import of `names`, on a line each where they are too many for one."""
     line = f"from {module} import {', '.join(names)}"
     if margin + len(line) <= WIDTH:
         return [line]

@@ -48,7 +48,7 @@ class Runtime:
 
     @property
     def base_module(self) -> str:
-        """The module of the base classes."""
+        """Returns the module of the base classes."""
         return ".base" if self.relative else f"{self.name}.messages.base"
 
 
@@ -59,7 +59,7 @@ def module_source(
     secrets: Collection[str],
     made_from: Sequence[str],
 ) -> str:
-    """The source of the module of `message`; `messages` are all that the package has.
+    """Returns the source of the module of `message`; `messages` are all that the package has.
 
     `secrets` are the names of fields whose values are never printed, `made_from` those of the
     files that the definition came from.
@@ -102,7 +102,7 @@ def _about(message: MessageSpec) -> str:
 
 
 def _response_to(message: MessageSpec, messages: Sequence[MessageSpec]) -> str | None:
-    """The name of the response, when the message is a request."""
+    """Returns the name of the response, when the message is a request."""
     if message.type != "request":
         return None
     wanted = ("response", message.api_key, message.module)

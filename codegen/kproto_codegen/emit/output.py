@@ -71,12 +71,12 @@ def _staged(path: Path) -> Path:
 
 
 def _stands(path: Path) -> bool:
-    """Whether something is there, be it a link to nothing."""
+    """Returns whether something is there, be it a link to nothing."""
     return path.exists() or path.is_symlink()
 
 
 def _text_of(path: Path) -> str | None:
-    """The text of a file; None of what is no plain file, or no text."""
+    """Returns the text of a file; None of what is no plain file, or no text."""
     if path.is_symlink() or not path.is_file():
         return None
     try:

@@ -130,39 +130,39 @@ class FieldPlan:
 
     @property
     def of_strings(self) -> bool:
-        """True for an array of strings, for which a string is easily given."""
+        """Returns True for an array of strings, for which a string is easily given."""
         return self.spec.is_array and self.element_kind is Kind.STRING
 
     @property
     def struct_snake(self) -> str:
-        """The name of the struct, or of that of the elements, inside function names."""
+        """Returns the name of the struct, or of that of the elements, inside function names."""
         return snake_case(self.spec.element_type)
 
     @property
     def mostly_long(self) -> bool:
-        """Whether its length is mostly more than a varint of one byte can tell."""
+        """Returns whether its length is mostly more than a varint of one byte can tell."""
         return self.spec.type == "records"
 
     @property
     def mostly_empty(self) -> bool:
-        """Whether it is mostly null or empty: so are arrays of structs that may be null."""
+        """Returns whether it is mostly null or empty: so are arrays of structs that may be null."""
         return self.spec.is_struct_array and bool(self.spec.nullable_versions)
 
     @property
     def nullable(self) -> bool:
-        """True when the attribute may be None in some version."""
+        """Returns True when the attribute may be None in some version."""
         return self.spec.default_value() is None or (
             bool(self.spec.nullable_versions) and self.spec.type not in FORMATS
         )
 
     @property
     def null_is_not_default(self) -> bool:
-        """True for a struct that may be null and whose default is a struct of defaults."""
+        """Returns True for a struct that may be null and whose default is a struct of defaults."""
         return self.spec.is_struct and self.nullable and self.spec.default_value() is not None
 
     @property
     def lazy(self) -> bool:
-        """True for a struct that is tagged wherever it exists, or an array that is gone.
+        """Returns True for a struct that is tagged wherever it exists, or an array that is gone.
 
         It is mostly absent. Its slot holds DEFAULT until somebody asks for it, which spares reading
         and writing three objects for each partition of a fetch. Where its property or its slot
@@ -175,12 +175,12 @@ class FieldPlan:
 
     @property
     def slot(self) -> str:
-        """Where the value is stored."""
+        """Returns where the value is stored."""
         return f"_{self.attribute}" if self.lazy or self.packed else self.attribute
 
     @property
     def element(self) -> str:
-        """The Python type of the field, or of an element of it."""
+        """Returns the Python type of the field, or of an element of it."""
         name = self.spec.element_type
         if name in PRIMITIVE_TYPES:
             return _PYTHON_TYPES.get(name, "int")
@@ -188,7 +188,7 @@ class FieldPlan:
 
     @property
     def annotation(self) -> str:
-        """The type of the attribute."""
+        """Returns the type of the attribute."""
         made = self.element
         if self.collection:
             made = f"{made}Collection"
@@ -198,13 +198,13 @@ class FieldPlan:
 
     @property
     def parameter(self) -> str:
-        """The type of the parameter of `__init__`."""
+        """Returns the type of the parameter of `__init__`."""
         made = f"Iterable[{self.element}]" if self.spec.is_array else self.element
         return f"{made} | None" if self.nullable or self.spec.is_struct else made
 
     @property
     def default(self) -> str:
-        """The default of the parameter of `__init__`, as source."""
+        """Returns the default of the parameter of `__init__`, as source."""
         value = self.spec.default_value()
         if self.null_is_not_default:
             return "DEFAULT"
@@ -244,7 +244,7 @@ class FieldPlan:
 
     @property
     def asks_struct(self) -> bool:
-        """Whether the tests of the default ask a function about the struct."""
+        """Returns whether the tests of the default ask a function about the struct."""
         return self.spec.is_struct and self.spec.default_value() is not None
 
     @property
@@ -309,7 +309,7 @@ class Run:
     segments: tuple[tuple[Versions, tuple[Form, ...]], ...]
 
     def even(self, forms: tuple[Form, ...]) -> bool:
-        """Whether structs of that layout are of one size where they have no tagged fields.
+        """Returns whether structs of that layout are of one size where they have no tagged fields.
 
         Asked of flexible layouts only: in older ones, which few send now, the gain is not worth
         the code.
@@ -324,7 +324,7 @@ class Run:
         return bool(written) and written <= _FIXED_WIDTH
 
     def alike(self, forms: tuple[Form, ...]) -> bool:
-        """Whether structs of that layout are of one size where also their arrays are.
+        """Returns whether structs of that layout are of one size where also their arrays are.
 
         Asked, as `even`, of flexible layouts only.
         """
@@ -357,22 +357,22 @@ class StructPlan:
 
     @property
     def class_name(self) -> str:
-        """The name of the class."""
+        """Returns the name of the class."""
         return class_name(self.name)
 
     @property
     def snake(self) -> str:
-        """The name inside function names."""
+        """Returns the name inside function names."""
         return snake_case(self.name)
 
     @property
     def keys(self) -> tuple[FieldPlan, ...]:
-        """The fields that are the key in a collection."""
+        """Returns the fields that are the key in a collection."""
         return tuple(field for field in self.fields if field.spec.map_key)
 
     @property
     def tagged(self) -> tuple[FieldPlan, ...]:
-        """The fields that are tagged in some version, by number.
+        """Returns the fields that are tagged in some version, by number.
 
         Their numbers are taken in all flexible versions: in one that does not have the field, the
         tag is refused, as Kafka refuses it.
@@ -384,21 +384,21 @@ class StructPlan:
 
     @property
     def flexible_versions(self) -> Versions:
-        """The versions of use that are flexible."""
+        """Returns the versions of use that are flexible."""
         return self.versions.intersect(self.flexible)
 
     def tagged_versions(self, field: FieldPlan) -> Versions:
-        """The versions of use in which `field` is tagged."""
+        """Returns the versions of use in which `field` is tagged."""
         spec = field.spec
         return self.versions.intersect(spec.versions).intersect(spec.tagged_versions)
 
     def always_tagged(self, field: FieldPlan) -> bool:
-        """Whether every flexible version of use has `field` in a tag."""
+        """Returns whether every flexible version of use has `field` in a tag."""
         return self.tagged_versions(field).covers(self.flexible_versions)
 
 
 def plan_structs(message: MessageSpec, style: Style) -> list[StructPlan]:
-    """Every struct of `message`, inner ones first, the message itself last.
+    """Returns every struct of `message`, inner ones first, the message itself last.
 
     In STRAIGHT all items of a struct form one run, so that every layout has its own straight-line
     code; else only neighbours with equal segments do.
@@ -490,12 +490,12 @@ def _may_pack(field: FieldSpec) -> bool:
 
 
 def _changes(forms: tuple[Form, ...]) -> tuple[int, ...]:
-    """The indexes at which the form differs from the one before."""
+    """Returns the indexes at which the form differs from the one before."""
     return tuple(index for index in range(1, len(forms)) if forms[index] != forms[index - 1])
 
 
 def _segments(columns: tuple[tuple[Form, ...], ...]) -> list[tuple[int, int]]:
-    """The index ranges, both ends included, in which the columns stay equal."""
+    """Returns the index ranges, both ends included, in which the columns stay equal."""
     starts = [0] + [i for i in range(1, len(columns)) if columns[i] != columns[i - 1]]
     ends = [start - 1 for start in starts[1:]] + [len(columns) - 1]
     return list(zip(starts, ends, strict=True))
@@ -507,7 +507,7 @@ def _uuid_text(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A str literal in double quotes that contains nothing but ASCII."""
+    """Returns a str literal in double quotes that contains nothing but ASCII."""
     inner = ascii(text)[1:-1]
     if ascii(text).startswith("'"):
         inner = inner.replace('"', '\\"').replace("\\'", "'")

@@ -88,7 +88,7 @@ class Reader(Block):
             self.code.append(none)
 
     def function(self, kind: str, form: FieldForm) -> str:
-        """The function that reads such a value."""
+        """Returns the function that reads such a value."""
         name = value_function("read", kind, form)
         self.imports.wire("reading", name)
         return name

@@ -43,7 +43,7 @@ def check_installed() -> None:
 
 
 def rendered(template: str, head: Sequence[str], **values: object) -> str:
-    """A whole file: the lines of its head, and the template with long lines broken."""
+    """Returns a whole file: the lines of its head, and the template with long lines broken."""
     body = _environment().get_template(template).render(values)
     return "\n".join([*head, *fitted(body.rstrip("\n").split("\n"))]) + "\n"
 

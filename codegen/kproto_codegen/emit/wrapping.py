@@ -77,7 +77,7 @@ def _matching(line: str, opening: int) -> int:
 
 
 def _split(inner: str) -> list[str]:
-    """The arguments of a call, split at the commas outside any bracket."""
+    """Returns the arguments of a call, split at the commas outside any bracket."""
     parts, depth, start = [], 0, 0
     for index, char in enumerate(inner):
         depth += (char in "([{") - (char in ")]}")

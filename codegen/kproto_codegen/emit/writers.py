@@ -96,7 +96,7 @@ class Writer(Block):
             self.code.append(when(tags, [write], ['append(b"\\0")']))
 
     def call(self, function: str, value: str) -> str:
-        """A call of a function of `kproto.wire.writing`."""
+        """Returns a call of a function of `kproto.wire.writing`."""
         self.imports.wire("writing", function)
         return f"{function}(append, {value})"
 
@@ -236,7 +236,7 @@ class _StraightWriter(Writer):
 
 
 def _function_of_present(kind: str, form: FieldForm) -> str:
-    """The function that writes a value that is not null."""
+    """Returns the function that writes a value that is not null."""
     return value_function("write", kind, form._replace(nullable=False))
 
 

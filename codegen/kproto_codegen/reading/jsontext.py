@@ -103,13 +103,13 @@ class _Reader:
         self._counted = 0
 
     def line(self) -> int:
-        """The line of the current position, counting on from where it was last asked."""
+        """Returns the line of the current position, counting on from where it was last asked."""
         self._line += self.text.count("\n", self._counted, self.position)
         self._counted = self.position
         return self._line
 
     def error(self, reason: str) -> DefinitionError:
-        """An error at the current position."""
+        """Returns an error at the current position."""
         return DefinitionError(reason, file=self.file, line=self.line())
 
     def skip(self) -> None:
@@ -121,7 +121,7 @@ class _Reader:
             raise self.error("a /* comment has no end")
 
     def peek(self) -> str:
-        """The next character behind white space and comments; "" at the end."""
+        """Returns the next character behind white space and comments; "" at the end."""
         self.skip()
         return self.text[self.position : self.position + 1]
 

@@ -91,11 +91,11 @@ class Place:
 
     @property
     def line(self) -> int:
-        """The line on which its name stands."""
+        """Returns the line on which its name stands."""
         return _named_line(self.node)
 
     def key_line(self, key: str) -> int:
-        """The line of one of its keys; that of its name when the key is not there."""
+        """Returns the line of one of its keys; that of its name when the key is not there."""
         member = _members(self.node).get(key)
         return self.line if member is None else member.line
 
@@ -121,7 +121,7 @@ class Definition:
     lacks_structs: bool = False
 
     def states(self, key: str) -> bool:
-        """Whether the message itself has this key, with another value than null."""
+        """Returns whether the message itself has this key, with another value than null."""
         member = _members(self.node).get(key)
         return member is not None and member.value is not None
 
@@ -138,7 +138,7 @@ class Definition:
             yield from _places(struct.spec.fields, struct.node, (struct.spec,), struct.path + ".")
 
     def structs(self) -> Iterator[Place]:
-        """Every common struct."""
+        """Yields every common struct."""
         for spec, node in zip(
             self.spec.common_structs, _elements(self.node, "commonStructs"), strict=True
         ):
@@ -151,7 +151,7 @@ def read_definition(path: Path, *, module: str = "", lenient: bool = False) -> D
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file. Raises DefinitionError when it cannot be read."""
+    """Returns the text of a UTF-8 file. Raises DefinitionError when it cannot be read."""
     try:
         return decode_text(path.read_bytes(), file=str(path))
     except OSError as error:
@@ -430,7 +430,7 @@ class _FormReader:
             return self.guess.versions
 
     def default(self, members: Mapping[str, JsonNode], path: str) -> str | None:
-        """The default as text. A JSON null states none, as Kafka's generator reads it."""
+        """Returns the default as text. A JSON null states none, as Kafka's generator reads it."""
         node = members.get("default")
         if node is None:
             return None

@@ -104,7 +104,7 @@ class ClassFile:
         return position
 
     def _read_members(self, position: int) -> tuple[int, list[_Member]]:
-        """All fields, or all methods, and where they end."""
+        """Returns all fields, or all methods, and where they end."""
         members: list[_Member] = []
         count = self._u2(position)
         position += 2
@@ -164,7 +164,7 @@ class ClassFile:
         return None
 
     def enum_constants(self) -> list[EnumConstant]:
-        """The constants of this enum, in order, with what each hands to the constructor.
+        """Returns the constants of this enum, in order, with what each hands to the constructor.
 
         A constructor's own first arguments, name and ordinal, are left out. Raises
         ClassFileError when the initialiser does not make every constant that the enum has in

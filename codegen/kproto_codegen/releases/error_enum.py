@@ -30,7 +30,7 @@ _RETRIABLE: Final = "org/apache/kafka/common/errors/RetriableException"
 
 
 def error_codes_of_classes(read: Callable[[str], bytes | None], *, file: str) -> list[ErrorCode]:
-    """The error codes of a jar, by ascending code.
+    """Returns the error codes of a jar, by ascending code.
 
     `read` gives the bytes of a class file by its path in the jar, None when there is none.
     Raises DefinitionError when the enum cannot be read.
@@ -69,7 +69,7 @@ _EXTENDS = re.compile(r"\bclass\s+\w+\s+extends\s+(\w+)")
 
 
 def error_codes_of_sources(read: Callable[[str], str | None], *, file: str) -> list[ErrorCode]:
-    """The error codes of a source tree, by ascending code.
+    """Returns the error codes of a source tree, by ascending code.
 
     `read` gives the text of a source by its path in the tree, None when there is none. Raises
     DefinitionError when the enum cannot be read.
@@ -93,7 +93,7 @@ def error_codes_of_sources(read: Callable[[str], str | None], *, file: str) -> l
 
 
 def _descends(name: str, parent: Callable[[str], str | None]) -> bool:
-    """Whether a class is, or descends from, RetriableException."""
+    """Returns whether a class is, or descends from, RetriableException."""
     current: str | None = name
     seen: set[str] = set()
     while current is not None and current not in seen:

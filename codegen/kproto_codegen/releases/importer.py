@@ -327,7 +327,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def _property(data: bytes, key: str) -> str | None:
-    """The value of a key in a Java properties file."""
+    """Returns the value of a key in a Java properties file."""
     for line in data.decode("utf-8", "replace").splitlines():
         name, _, value = line.partition("=")
         if name.strip() == key and value.strip():
@@ -336,7 +336,7 @@ def _property(data: bytes, key: str) -> str | None:
 
 
 def _safe_release(name: str, path: Path) -> str:
-    """The release, when it can be the name of a folder and of nothing else."""
+    """Returns the release, when it can be the name of a folder and of nothing else."""
     if re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z._+-]*", name, re.ASCII) is None:
         raise DefinitionError(f"{name!r} cannot be the name of a release", file=str(path))
     return name

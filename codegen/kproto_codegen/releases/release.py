@@ -57,14 +57,14 @@ class Release:
     origins: Origins = field(default=NO_ORIGINS, compare=False)
 
     def message(self, name: str) -> MessageSpec:
-        """The message of that name. Raises KeyError when the release has none."""
+        """Returns the message of that name. Raises KeyError when the release has none."""
         for message in self.messages:
             if message.name == name:
                 return message
         raise KeyError(f"{self.name} has no message {name}")
 
     def modules(self) -> dict[str, tuple[MessageSpec, ...]]:
-        """The messages by module, modules and messages in alphabetical order."""
+        """Returns the messages by module, modules and messages in alphabetical order."""
         found: dict[str, list[MessageSpec]] = {}
         for message in sorted(self.messages, key=lambda spec: (spec.module, spec.name)):
             found.setdefault(message.module, []).append(message)
@@ -110,12 +110,12 @@ def load_release(path: Path, *, root: Path | None = None) -> Release:
 
 
 def _named(file: Path, root: Path) -> str:
-    """The name of a file in or below `root`, as it is the same on every machine."""
+    """Returns the name of a file in or below `root`, as it is the same on every machine."""
     return (PurePosixPath(root.resolve().name) / file.relative_to(root).as_posix()).as_posix()
 
 
 def load_releases(path: Path) -> list[Release]:
-    """Every release in a folder such as `schemas/`, oldest first.
+    """Returns every release in a folder such as `schemas/`, oldest first.
 
     A folder that holds definitions itself, or in folders of modules, is one release.
     Raises DefinitionError, which tells every fault of every file of every release.
@@ -135,13 +135,13 @@ def load_releases(path: Path) -> list[Release]:
 
 
 def release_folders(path: Path) -> list[Path]:
-    """The releases in a folder, oldest first; none in a folder that is a release itself."""
+    """Returns the releases in a folder, oldest first; none in a folder that is a release itself."""
     folders = (child for child in path.iterdir() if child.is_dir() and _is_release_folder(child))
     return sorted(folders, key=release_order)
 
 
 def release_order(path: Path | str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts 3.9.2 before 3.10.0, and 4.0.0-rc1 before 4.0.0."""
+    """Returns a key that sorts 3.9.2 before 3.10.0, and 4.0.0-rc1 before 4.0.0."""
     name = path.name if isinstance(path, Path) else path
     base, dash, rest = name.partition("-")
     parts = [(1, int(part), "") for part in re.findall(r"\d+", base)]
@@ -153,7 +153,7 @@ def _is_release_folder(path: Path) -> bool:
 
 
 def _definition_files(path: Path) -> Iterator[tuple[Path, str]]:
-    """Each definition file with its module, in alphabetical order."""
+    """Yields each definition file with its module, in alphabetical order."""
     for child in sorted(path.iterdir()):
         if child.is_dir():
             yield from ((file, child.name) for file in sorted(child.glob("*.json")))
@@ -262,7 +262,7 @@ def _swap(staging: Path, target: Path) -> None:
 
 
 def format_facts(message: MessageSpec) -> str:
-    """The facts of a message as text: a key a line, and a field a line.
+    """Returns the facts of a message as text: a key a line, and a field a line.
 
     `about` sentences are left out, and the module, which the folder tells.
     """
@@ -282,7 +282,7 @@ def _without_about(node: Any) -> Any:
 
 
 def _format_nested(entries: Sequence[Mapping[str, Any]], indent: str) -> str:
-    """An array of fields: each on its line, its own fields indented below it."""
+    """Returns an array of fields: each on its line, its own fields indented below it."""
     if not entries:
         return "[]"
     inner = indent + "  "

@@ -37,7 +37,7 @@ _NULLABLE_TYPES = frozenset({"string", "bytes", "records"})
 
 
 def field_versions_used(definition: Definition) -> Iterator[Finding]:
-    """A field of no valid version is never written. Kafka has one, so it is only odd.
+    """Checks that a field of no valid version is never written. Kafka has one, so it is only odd.
 
     One that defines a struct is refused, by another rule.
     """
@@ -72,7 +72,7 @@ def nested_versions(definition: Definition) -> Iterator[Finding]:
 
 
 def common_struct_versions(definition: Definition) -> Iterator[Finding]:
-    """A field that holds a common struct is in some version in which the struct is.
+    """Checks that a field that holds a common struct is in some version in which the struct is.
 
     It is in none before the struct's first, where the reference has no schema of the struct.
     """
@@ -117,7 +117,7 @@ def nullable_type(definition: Definition) -> Iterator[Finding]:
 
 
 def known_type(definition: Definition) -> Iterator[Finding]:
-    """A type is a primitive one, a struct that is defined, or an array of either."""
+    """Checks that a type is a primitive one, a struct that is defined, or an array of either."""
     structs = {name for name, _ in defining_places(definition)}
     common = {place.spec.name for place in definition.structs()}
     for place, field in field_places(definition):
@@ -157,7 +157,7 @@ def fields_of_struct(definition: Definition) -> Iterator[Finding]:
 
 
 def default_fits(definition: Definition) -> Iterator[Finding]:
-    """A default is a value of the type, and null only where the field is always nullable."""
+    """Checks that a default is a value of the type, and null only where the field is always nullable."""
     for place, field in field_places(definition):
         reason = fault_of_default(field)
         if reason is not None:
@@ -165,7 +165,7 @@ def default_fits(definition: Definition) -> Iterator[Finding]:
 
 
 def entity_type(definition: Definition) -> Iterator[Finding]:
-    """An entity type is known, and has one base type."""
+    """Checks that an entity type is known, and has one base type."""
     for place, field in field_places(definition):
         if field.entity_type is None:
             continue
@@ -220,7 +220,7 @@ def field_flexible_versions(definition: Definition) -> Iterator[Finding]:
 
 
 def map_key_place(definition: Definition) -> Iterator[Finding]:
-    """A key is a single value in a struct, and no tagged field.
+    """Checks that a key is a single value in a struct, and no tagged field.
 
     Arrays and structs are mutable in Python, so that no index can hold them.
     """
@@ -238,7 +238,7 @@ def map_key_place(definition: Definition) -> Iterator[Finding]:
 
 
 def tag_numbers(definition: Definition) -> Iterator[Finding]:
-    """The tags of a struct are 0, 1, 2 …, in any order, each once."""
+    """Yields the tags of a struct are 0, 1, 2 …, in any order, each once."""
     for group in field_groups(definition):
         seen: dict[int, str] = {}
         tagged = [(place, field.tag) for place, field in group if field.tag is not None]
@@ -258,7 +258,7 @@ def tag_numbers(definition: Definition) -> Iterator[Finding]:
 
 
 def tag_and_tagged_versions(definition: Definition) -> Iterator[Finding]:
-    """A tag and taggedVersions stand together or not at all."""
+    """Checks that a tag and taggedVersions stand together or not at all."""
     for place, field in field_places(definition):
         if field.tag is not None and not field.tagged_versions:
             yield of_place(definition, place, "tag", "has a tag, but no taggedVersions")
@@ -289,7 +289,7 @@ def tagged_versions_range(definition: Definition) -> Iterator[Finding]:
 
 
 def tagged_null(definition: Definition) -> Iterator[Finding]:
-    """A tagged field is nullable in all of its tagged versions, or in none."""
+    """Checks that a tagged field is nullable in all of its tagged versions, or in none."""
     for place, field in field_places(definition):
         both = field.nullable_versions.intersect(field.tagged_versions)
         if both and both != field.tagged_versions:

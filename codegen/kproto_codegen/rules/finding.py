@@ -50,7 +50,7 @@ Rule: TypeAlias = Callable[[Definition], Iterator[Finding]]
 
 
 def of_message(definition: Definition, key: str, reason: str, *, accepted: bool = False) -> Finding:
-    """A finding about one of the message's own keys."""
+    """Returns a finding about one of the message's own keys."""
     line = definition.key_line(key)
     return Finding(DefinitionError(reason, file=definition.file, line=line), accepted)
 
@@ -58,7 +58,7 @@ def of_message(definition: Definition, key: str, reason: str, *, accepted: bool 
 def of_place(
     definition: Definition, place: Place, key: str, reason: str, *, accepted: bool = False
 ) -> Finding:
-    """A finding about one key of a field or a common struct."""
+    """Returns a finding about one key of a field or a common struct."""
     error = DefinitionError(
         reason, file=definition.file, line=place.key_line(key), field=place.path
     )
@@ -66,14 +66,14 @@ def of_place(
 
 
 def field_places(definition: Definition) -> Iterator[tuple[Place, FieldSpec]]:
-    """Every field, with its place, those of common structs included."""
+    """Yields every field, with its place, those of common structs included."""
     for place in definition.fields():
         assert isinstance(place.spec, FieldSpec)
         yield place, place.spec
 
 
 def field_groups(definition: Definition) -> Iterator[list[tuple[Place, FieldSpec]]]:
-    """The fields of the message and of each struct, a list each."""
+    """Yields the fields of the message and of each struct, a list each."""
     groups: dict[int, list[tuple[Place, FieldSpec]]] = {}
     for place, field in field_places(definition):
         groups.setdefault(id(place.holder), []).append((place, field))
@@ -81,7 +81,7 @@ def field_groups(definition: Definition) -> Iterator[list[tuple[Place, FieldSpec
 
 
 def defining_places(definition: Definition) -> Iterator[tuple[str, Place]]:
-    """Every struct with the place that defines it."""
+    """Yields every struct with the place that defines it."""
     for place in definition.structs():
         yield place.spec.name, place
     for place, field in field_places(definition):

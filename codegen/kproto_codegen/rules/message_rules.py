@@ -52,7 +52,7 @@ def trailing_content(definition: Definition) -> Iterator[Finding]:
 
 
 def message_name(definition: Definition) -> Iterator[Finding]:
-    """A message's name becomes the name of a class and of a module."""
+    """Checks that a message's name becomes the name of a class and of a module."""
     name = definition.spec.name
     if _NAME.fullmatch(name) is None:
         yield of_message(
@@ -63,7 +63,7 @@ def message_name(definition: Definition) -> Iterator[Finding]:
 
 
 def rpc_name(definition: Definition) -> Iterator[Finding]:
-    """A request is called …Request and a response …Response."""
+    """Checks that a request is called …Request and a response …Response."""
     suffix = {"request": "Request", "response": "Response"}.get(definition.spec.type)
     if suffix is not None and not definition.spec.name.endswith(suffix):
         yield of_message(
@@ -86,14 +86,14 @@ def tabled_api_key(definition: Definition) -> Iterator[Finding]:
 
 
 def api_key_range(definition: Definition) -> Iterator[Finding]:
-    """An api key is an int16 on the wire, and none is negative."""
+    """Checks that an api key is an int16 on the wire, and none is negative."""
     key = definition.spec.api_key
     if key is not None and not 0 <= key <= 32767:
         yield of_message(definition, "apiKey", f"{key} is no api key: use 0 to 32767")
 
 
 def valid_versions_closed(definition: Definition) -> Iterator[Finding]:
-    """The valid versions of a message have an end."""
+    """Yields the valid versions of a message have an end."""
     versions = definition.spec.valid_versions
     if versions and versions.open_ended:
         yield of_message(
@@ -125,7 +125,7 @@ def flexible_versions_open(definition: Definition) -> Iterator[Finding]:
 
 
 def deprecated_versions_valid(definition: Definition) -> Iterator[Finding]:
-    """A version that is deprecated should be a valid one."""
+    """Checks that a version that is deprecated should be a valid one."""
     spec = definition.spec
     if spec.valid_versions and not spec.valid_versions.covers(spec.deprecated_versions):
         yield of_message(

@@ -45,7 +45,7 @@ _STRUCT_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
 
 def struct_defined_once(definition: Definition) -> Iterator[Finding]:
-    """A struct is defined in one place: among the common ones, or with one field."""
+    """Checks that a struct is defined in one place: among the common ones, or with one field."""
     first: dict[str, int] = {}
     for name, place in defining_places(definition):
         if name in first:
@@ -59,7 +59,7 @@ def struct_defined_once(definition: Definition) -> Iterator[Finding]:
 
 
 def struct_name(definition: Definition) -> Iterator[Finding]:
-    """A struct's name becomes the name of a class beside the message's."""
+    """Checks that a struct's name becomes the name of a class beside the message's."""
     for place in definition.structs():
         name = place.spec.name
         if _STRUCT_NAME.fullmatch(name) is None:
@@ -92,7 +92,7 @@ def struct_names_in_python(definition: Definition) -> Iterator[Finding]:
 
 
 def _python_names(name: str, fields: Sequence[FieldSpec]) -> list[str]:
-    """The names in a module that a struct, or the message, takes."""
+    """Returns the names in a module that a struct, or the message, takes."""
     made = [class_name(name), snake_case(name)]
     if any(field.map_key for field in fields):
         made.append(f"{class_name(name)}Collection")
@@ -142,7 +142,7 @@ def field_names(definition: Definition) -> Iterator[Finding]:
 
 
 def no_recursion(definition: Definition) -> Iterator[Finding]:
-    """A struct does not hold itself, and structs nest and multiply within bounds."""
+    """Checks that a struct does not hold itself, and structs nest and multiply within bounds."""
     children = {name: list(_struct_fields(place)) for name, place in defining_places(definition)}
     places = dict(defining_places(definition))
     sizes: dict[str, tuple[int, int]] = {}
@@ -201,7 +201,7 @@ def _measure(
 
 
 def element_has_bytes(definition: Definition) -> Iterator[Finding]:
-    """An element of an array takes a byte or more in each version that has the array.
+    """Checks that an element of an array takes a byte or more in each version that has the array.
 
     A reader refuses a count above the bytes left: elements without bytes could be written and not
     read.
@@ -262,7 +262,7 @@ def inline_in_common(definition: Definition) -> Iterator[Finding]:
 
 
 def _holder_name(place: Place) -> str:
-    """The struct in which a field stands; "" for the message."""
+    """Returns the struct in which a field stands; "" for the message."""
     if not place.parents:
         return ""
     holder = place.parents[-1]

@@ -139,7 +139,7 @@ def _range_left(message: MessageSpec | None) -> str:
 
 
 def format_changes(changes: Sequence[Change]) -> str:
-    """The changes as a table, a line each."""
+    """Returns the changes as a table, a line each."""
     header = ("", "MESSAGE", "VERSIONS", "CHANGE", "FIELD", "DETAIL")
     rows = [
         (

@@ -70,7 +70,7 @@ class Union:
     origins: Origins = field(default=NO_ORIGINS, compare=False)
 
     def message(self, name: str) -> MessageSpec:
-        """The message that the union calls so. Raises KeyError."""
+        """Returns the message that the union calls so. Raises KeyError."""
         for message in self.messages:
             if message.name == name:
                 return message
@@ -92,12 +92,12 @@ class Union:
 
 
 def load_union(schemas: Path) -> Union:
-    """The union of every release in a folder such as `schemas/`. Raises DefinitionError."""
+    """Returns the union of every release in a folder such as `schemas/`. Raises DefinitionError."""
     return unite(load_releases(schemas))
 
 
 def unite(releases: Sequence[Release]) -> Union:
-    """The union of releases, which stand oldest first.
+    """Returns the union of releases, which stand oldest first.
 
     Raises DefinitionError when two of them cannot be united.
     """
@@ -188,14 +188,14 @@ def changed_type(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
 
 
 def _same_name(old: MessageSpec, newer: _Newer) -> MessageSpec | None:
-    """The newer message of the same name and kind."""
+    """Returns the newer message of the same name and kind."""
     if _is_renumbered_key(old, newer.by_name) or changed_type(old, newer.by_name):
         return None
     return newer.by_name.get(old.name)
 
 
 def _is_renumbered_key(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
-    """Whether a coordinator's key was plain data, its version what is the api key now."""
+    """Returns whether a coordinator's key was plain data, its version what is the api key now."""
     new = newer.get(old.name, old)
     return (old.type, new.type) == ("data", "coordinator-key")
 
@@ -203,7 +203,7 @@ def _is_renumbered_key(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bo
 def _key_numbered(
     number: int, module: str | None, messages: Mapping[str, MessageSpec]
 ) -> MessageSpec | None:
-    """The coordinator's key of that number in a module."""
+    """Returns the coordinator's key of that number in a module."""
     kind = (module, "coordinator-key", number)
     same = (each for each in messages.values() if (each.module, each.type, each.api_key) == kind)
     return next(same, None)
@@ -231,7 +231,7 @@ def _put_renumbered(old: MessageSpec, newer: _Newer) -> None:
 
 
 def _names_of(message: MessageSpec, version: int) -> Iterator[tuple[str, str, int]]:
-    """Every name, type and number under which a release knew this version of `message`."""
+    """Yields every name, type and number under which a release knew this version of `message`."""
     yield message.name, message.type, version
     for entry in message.formerly:
         number = version - entry.becomes + entry.versions.lowest
@@ -246,7 +246,7 @@ _KEYED_TYPES: Final = frozenset(
 
 
 def _renamed(old: MessageSpec, newer: _Newer, older_names: set[str]) -> MessageSpec | None:
-    """The newer message of the same module, type and api key, which the older did not know.
+    """Returns the newer message of the same module, type and api key, which the older did not know.
 
     A reused number does not make it the same message: the bytes of shared versions must agree.
     """
@@ -272,7 +272,7 @@ def _with_former_name(merged: MessageSpec, old: MessageSpec) -> MessageSpec:
 
 
 def layout_differences(made: Union, releases: Sequence[Release]) -> Iterator[Difference]:
-    """Every difference between the union and what each release says of each version."""
+    """Yields every difference between the union and what each release says of each version."""
     for release in releases:
         for message in release.messages:
             for version in message.valid_versions:

@@ -76,7 +76,7 @@ class _Axis:
 
     @property
     def keeps_old(self) -> bool:
-        """Whether any version comes from the older definition."""
+        """Returns whether any version comes from the older definition."""
         return bool(self.below or self.above)
 
     def join(self, old: Versions, new: Versions) -> Versions:
@@ -87,11 +87,11 @@ class _Axis:
         return _join(joined, old.intersect(self.above))
 
     def misses_old(self, versions: Versions) -> bool:
-        """Whether some version of the older's own is not in `versions`."""
+        """Returns whether some version of the older's own is not in `versions`."""
         return not (versions.covers(self.below) and versions.covers(self.above))
 
     def touches_old(self, versions: Versions) -> bool:
-        """Whether some version of the older's own is in `versions`."""
+        """Returns whether some version of the older's own is in `versions`."""
         return bool(versions.intersect(self.below) or versions.intersect(self.above))
 
 
@@ -102,7 +102,7 @@ def _join(first: Versions, second: Versions) -> Versions:
 
 
 def merge_messages(old: MessageSpec, new: MessageSpec) -> MessageSpec:
-    """The message that covers the versions of both, each as last released.
+    """Returns the message that covers the versions of both, each as last released.
 
     Fields that the newer calls otherwise with the same bytes get the older name as an alias.
     Raises DefinitionError when no single definition can say both.
@@ -274,7 +274,7 @@ class _Merger:
         )
 
     def _can_be_one(self, old: FieldSpec, new: FieldSpec) -> bool:
-        """Whether one field can say what both say, each for its versions."""
+        """Returns whether one field can say what both say, each for its versions."""
         if _shape(old) != _shape(new):
             return False
         if old.tag is not None and new.tag is not None and old.tag != new.tag:
@@ -372,7 +372,7 @@ class _Merger:
         )
 
     def _kept(self, old: FieldSpec) -> FieldSpec:
-        """A field that only the older has, for its versions."""
+        """Returns a field that only the older has, for its versions."""
         name = self.struct_names.get(old.element_type, old.element_type)
         prefix = "[]" if old.is_array else ""
         versions = self.axis.join(old.versions, NO_VERSIONS)
@@ -387,7 +387,7 @@ class _Merger:
     def _common_structs(
         self, fields: Sequence[FieldSpec], structs: dict[str, tuple[FieldSpec, ...]]
     ) -> dict[str, Versions]:
-        """The structs that are defined beside the fields, and their versions."""
+        """Returns the structs that are defined beside the fields, and their versions."""
         before = {struct.name: struct.versions for struct in self.old.common_structs}
         common = {
             struct.name: struct.versions
@@ -411,7 +411,7 @@ class _Merger:
 
 
 def _present(fields: Sequence[FieldSpec], version: int, *, tagged: bool) -> list[FieldSpec]:
-    """The fields of a version in the order of their bytes."""
+    """Returns the fields of a version in the order of their bytes."""
     found = [
         entry
         for entry in fields
@@ -421,20 +421,20 @@ def _present(fields: Sequence[FieldSpec], version: int, *, tagged: bool) -> list
 
 
 def _shape(entry: FieldSpec) -> str:
-    """A field's type, all structs being one, and records being the bytes that they are."""
+    """Returns a field's type, all structs being one, and records being the bytes that they are."""
     name = "bytes" if entry.element_type == "records" else entry.element_type
     return ("[]" if entry.is_array else "") + (name if name in PRIMITIVE_TYPES else "struct")
 
 
 def _old_name(entry: FieldSpec) -> str:
-    """The name of an older field whose own name the newer uses for something else."""
+    """Returns the name of an older field whose own name the newer uses for something else."""
     return f"{entry.name}V{entry.versions.lowest}"
 
 
 def _with_inner(
     entry: FieldSpec, structs: dict[str, tuple[FieldSpec, ...]], common: dict[str, Versions]
 ) -> FieldSpec:
-    """A field with the fields of the struct that it defines."""
+    """Returns a field with the fields of the struct that it defines."""
     name = entry.element_type
     if name not in structs or name in common:
         return replace(entry, fields=())

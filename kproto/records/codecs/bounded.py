@@ -53,12 +53,12 @@ _MOST_GIVEN_BYTES: Final = 65_536
 
 
 def too_large(limit: int) -> ValueError:
-    """The error of data that comes to more than `limit` bytes."""
+    """Returns the error of data that comes to more than `limit` bytes."""
     return ValueError(f"decompresses to more than the bound of {limit} bytes")
 
 
 def cramjam_for(codec: str) -> Any:
-    """The package `cramjam`, for the codec of that name. Raises MissingCodecError."""
+    """Returns the package `cramjam`, for the codec of that name. Raises MissingCodecError."""
     try:
         return import_module("cramjam")
     except ImportError:
@@ -77,7 +77,7 @@ def copied(data: bytes, room: memoryview) -> int | None:
 
 
 def trusted_bytes(given: int) -> int:
-    """How much `given` bytes may become before they are gone through for faults."""
+    """Returns how much `given` bytes may become before they are gone through for faults."""
     return max(_TRUSTED_BYTES, _TRUSTED_TIMES * given)
 
 

@@ -53,14 +53,14 @@ class Codec(NamedTuple):
 
 
 def codec_for_id(codec_id: int) -> Codec:
-    """The codec with Kafka's number `codec_id`. Raises ValueError if there is none."""
+    """Returns the codec with Kafka's number `codec_id`. Raises ValueError if there is none."""
     if not 0 <= codec_id < len(CODECS):
         raise ValueError(f"unknown compression codec {codec_id}; known are 0 to {len(CODECS) - 1}")
     return CODECS[codec_id]
 
 
 def codec_for_name(name: str) -> Codec:
-    """The codec called `name`. Raises ConfigurationError if there is none."""
+    """Returns the codec called `name`. Raises ConfigurationError if there is none."""
     for codec in CODECS:
         if codec.name == name:
             return codec
@@ -69,7 +69,7 @@ def codec_for_name(name: str) -> Codec:
 
 
 def level_for(codec: Codec, level: int | None) -> int:
-    """The level to use; ConfigurationError if the codec has no such level."""
+    """Returns the level to use; ConfigurationError if the codec has no such level."""
     if level is None:
         return codec.default_level
     if codec.levels is None:

@@ -27,12 +27,12 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def with_checksum_of_magic_0(frame: bytes) -> bytes:
-    """The frame with the header checksum that messages of magic 0 carry."""
+    """Returns the frame with the header checksum that messages of magic 0 carry."""
     return _with_checksum(frame, 0)
 
 
 def with_right_checksum(frame: bytes) -> bytes:
-    """The frame with the header checksum of the specification, whatever it had before."""
+    """Returns the frame with the header checksum of the specification, whatever it had before."""
     return _with_checksum(frame, _MAGIC_BYTES)
 
 

@@ -46,7 +46,7 @@ and the most bytes that it can decompress to. A plain tuple: one is made for eac
 
 
 def frames_in(data: bytes) -> list[Frame]:
-    """The frames that `data` consists of, without those to be skipped.
+    """Returns the frames that `data` consists of, without those to be skipped.
 
     Raises ValueError, without a look into any block, where something else stands in `data`, where
     it ends too early, or where a frame declares more or less than its blocks can stand for.

@@ -94,7 +94,7 @@ class LegacyBatch(RecordBatch):
 
     @property
     def is_wrapper(self) -> bool:
-        """Whether the value holds further messages, compressed."""
+        """Returns whether the value holds further messages, compressed."""
         return bool(self.attributes & log_format.COMPRESSION_CODEC_MASK)
 
     @property
@@ -147,7 +147,7 @@ class LegacyBatch(RecordBatch):
         topic: str = "",
         partition: int = -1,
     ) -> list[Record]:
-        """The message, or those inside the wrapper, as `RecordBatch.records` gives records.
+        """Returns the message, or those inside the wrapper, as `RecordBatch.records` gives records.
 
         Messages have no headers. Raises CorruptBatchError, MissingCodecError.
         """
@@ -226,7 +226,7 @@ def message_codec(codec_id: int) -> Codec:
 def _unwrapped(
     magic: int, codec: Codec, value: bytes | None, limit: int, topic: str, partition: int
 ) -> list[Record]:
-    """The messages in the value of a wrapper, with their own offsets. Raises ValueError."""
+    """Returns the messages in the value of a wrapper, with their own offsets. Raises ValueError."""
     if value is None:
         raise ValueError("the compressed value is null")
     if magic == 0 and codec.id == _LZ4:
@@ -269,7 +269,7 @@ def _end_of_message(data: bytes, pos: int, wrapper_magic: int) -> int:
 
 
 def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Record:
-    """The message in `data[pos:end]`, whose header was checked. Raises ValueError."""
+    """Returns the message in `data[pos:end]`, whose header was checked. Raises ValueError."""
     offset, _, _, magic, attributes = MESSAGE.unpack_from(data, pos)
     pos += MESSAGE_BYTES
     record = Record.__new__(Record)
@@ -294,7 +294,7 @@ def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Rec
 
 
 def _field(data: bytes, pos: int, end: int, name: str) -> tuple[bytes | None, int]:
-    """The key or value at `pos`, and where it ends. Raises ValueError."""
+    """Returns the key or value at `pos`, and where it ends. Raises ValueError."""
     start = pos + MESSAGE_FIELD_LENGTH_BYTES
     if start > end:
         raise ValueError(f"{name}: no room is left for its length")

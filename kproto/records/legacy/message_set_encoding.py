@@ -207,7 +207,7 @@ class MessageSetBuilder:
         return True
 
     def build(self, *, base_offset: int = 0) -> bytes:
-        """The message set as bytes, checksums included; the builder stays as it is.
+        """Returns the message set as bytes, checksums included; the builder stays as it is.
 
         Raises EncodeError if there is no record or an offset is out of its range,
         MissingCodecError when the codec is not installed.
@@ -240,7 +240,7 @@ def down_convert(
     from_offset: int = 0,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> bytes:
-    """The batch as a message set of `magic`, for a client that reads no later format.
+    """Returns the batch as a message set of `magic`, for a client that reads no later format.
 
     As Kafka up to 3.9 does it: headers are lost; a control batch gives nothing; one of this magic
     or an earlier stays as it is; the codec stays; records before `from_offset` are left out where
@@ -321,7 +321,7 @@ def _join(
     max_timestamp: int,
     log_append_time: int | None,
 ) -> bytes:
-    """The messages with their offsets in front; compressed, inside a wrapper message."""
+    """Returns the messages with their offsets in front; compressed, inside a wrapper message."""
     # Inside a wrapper of magic 1 offsets count from the first message (KIP-31).
     base = offsets[0] if codec.id and magic == 1 else 0
     parts: list[bytes] = []

@@ -253,7 +253,7 @@ class BatchBuilder:
         compression_level: int | None = None,
         max_bytes: int = MAX_INT32,
     ) -> BatchBuilder:
-        """An empty builder whose header will say what that of `batch` says.
+        """Returns an empty builder whose header will say what that of `batch` says.
 
         Records that `batch.records(own_timestamps=True)` gives, appended with their offset deltas,
         make the batch again, byte for byte (compressed, if the compressor is the same). With some
@@ -421,7 +421,7 @@ class BatchBuilder:
         base_offset: int = 0,
         partition_leader_epoch: int = log_format.NO_PARTITION_LEADER_EPOCH,
     ) -> bytes:
-        """The batch as bytes, checksum included; the builder stays as it is.
+        """Returns the batch as bytes, checksum included; the builder stays as it is.
 
         Raises EncodeError if there is no record, and no `last_offset_delta` that says which there
         were, or if a header field is out of its range; MissingCodecError when the codec is not

@@ -89,7 +89,7 @@ def pack_batch(
     base_offset: int = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
-    """The whole batch whose records are `payload`, as they go out: compressed, if they are.
+    """Returns the whole batch whose records are `payload`, as they go out: compressed, if they are.
 
     Raises struct.error for a number that does not fit its field.
     """

@@ -146,7 +146,7 @@ class GrowingBatch:
         producer_epoch: int = log_format.NO_PRODUCER_EPOCH,
         base_sequence: int = log_format.NO_SEQUENCE,
     ) -> bytes:
-        """The batch as bytes, checksum included. It wants one record at least.
+        """Returns the batch as bytes, checksum included. It wants one record at least.
 
         Raises MissingCodecError when the codec is not installed.
         """
@@ -168,7 +168,7 @@ class GrowingBatch:
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp of the records, in ms. It wants one record at least."""
+        """Returns the largest timestamp of the records, in ms. It wants one record at least."""
         unused = self._stamped_from[-1] == self.count
         return max(self._stamps[:-1] if unused else self._stamps)
 
@@ -177,7 +177,7 @@ class GrowingBatch:
         return RecordBatch(self.build()).records(eager_headers=True)
 
     def timestamp_of(self, position: int) -> int:
-        """The timestamp of one record, in ms; known also when the records are forgotten."""
+        """Returns the timestamp of one record, in ms; known also when the records are forgotten."""
         return self._stamps[bisect_right(self._stamped_from, position) - 1]
 
     def forget(self) -> None:

@@ -118,7 +118,7 @@ class RecordBatch:
 
     @property
     def next_offset(self) -> int:
-        """Where to go on reading: past this batch, also when its last records are gone."""
+        """Returns where to go on reading: past this batch, also when its last records are gone."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -138,7 +138,7 @@ class RecordBatch:
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the batch belongs to a transaction."""
+        """Returns whether the batch belongs to a transaction."""
         return bool(self.attributes & batch_header.TRANSACTIONAL_FLAG)
 
     @property
@@ -155,7 +155,7 @@ class RecordBatch:
 
     @property
     def raw(self) -> bytes:
-        """The bytes of the whole batch, to be passed on as they are."""
+        """Returns the bytes of the whole batch, to be passed on as they are."""
         return self._data[self.position : self.position + self.size_in_bytes]
 
     def check(self) -> None:
@@ -229,7 +229,7 @@ class RecordBatch:
         from_offset: int | None = None,
         max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
     ) -> list[bytes | None]:
-        """The values alone of what `records` would give, in two thirds of the time.
+        """Returns the values alone of what `records` would give, in two thirds of the time.
 
         What else stands in a record is checked as there, and left out. Raises CorruptBatchError,
         MissingCodecError.
@@ -313,11 +313,11 @@ class BatchReader:
 
     @property
     def left(self) -> int:
-        """How many records have not been read."""
+        """Returns how many records have not been read."""
         return self._reader.left
 
     def read(self, most: int) -> list[Record]:
-        """The next `most` records, or all that are left; those that are wanted of them.
+        """Returns the next `most` records, or all that are left; those that are wanted of them.
 
         Raises CorruptBatchError; the reader is then of no more use.
         """
@@ -340,7 +340,7 @@ def restamp(
     partition_leader_epoch: int | None = None,
     log_append_time: int | None = None,
 ) -> bytes:
-    """The batch's bytes with another base offset, as a broker stores what it was sent.
+    """Returns the batch's bytes with another base offset, as a broker stores what it was sent.
 
     With `partition_leader_epoch` and `log_append_time` (ms) set, those too. Records are neither
     decompressed nor encoded again; the checksum covers none of this but the log append time. With

@@ -96,7 +96,7 @@ class RecordReader:
         self.any_offset = False
 
     def read(self, most: int) -> list[Record]:
-        """The next `most` records, or all that are left.
+        """Returns the next `most` records, or all that are left.
 
         Raises ValueError that says which record is broken and how.
         """

@@ -82,7 +82,7 @@ class Layouts:
         return self._by_sizes.setdefault((time_size, offset_size), {}).get
 
     def count(self) -> int:
-        """How many layouts are known."""
+        """Returns how many layouts are known."""
         return sum(map(len, self._by_sizes.values()))
 
     def learn(self, data: bytes, pos: int) -> Callable[[bytes], Layout | None]:
@@ -171,7 +171,7 @@ _offsets: list[bytes] = [*VARINTS, b""]
 
 
 def offset_varints(count: int) -> list[bytes]:
-    """The varint that each of `count` offset deltas has mostly; the last is no varint."""
+    """Returns the varint that each of `count` offset deltas has mostly; the last is no varint."""
     global _offsets
     if count >= len(_offsets) < _MAX_TABLE:
         longer = [

@@ -27,7 +27,7 @@ __all__ = ["decode_values"]
 def decode_values(
     data: bytes, start: int, limit: int, count: int, backwards: bool = True
 ) -> list[bytes | None] | None:
-    """The values of `count` records that fill `data[start:limit]` exactly.
+    """Returns the values of `count` records that fill `data[start:limit]` exactly.
 
     None where an offset lies before that of the batch, unless `backwards`. Raises ValueError that
     says which record is broken and how.
