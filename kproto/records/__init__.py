@@ -1,7 +1,7 @@
-"""Record batches and message sets as Kafka stores and sends them: read, checked, built, passed on.
+"""Reads, checks, builds and forwards record batches and message sets in Kafka's own formats.
 
-Knows the wire primitives and their errors; no message, no socket, no clock. What Kafka itself
-stores in records is made messages of by `kproto.stored`.
+Stands on the wire primitives and their errors; knows no message, no socket and no clock.
+`kproto.stored` turns Kafka's own records (control records, internal topics) into messages.
 """
 
 from .codecs.compression import CODECS, MAX_DECOMPRESSED_BYTES, Codec, codec_for_id, codec_for_name

@@ -1,9 +1,9 @@
-"""What the entries of a log have in common, whatever their magic.
+"""The part of the log format that all magics share.
 
-Owns where offset, length and magic stand, the attribute bits that more than one magic has, and the
-values for what a format lacks. What else is in front of a batch is `magic2.batch_header`'s, of a
-message `legacy.message_header`'s. Source: KIP-98, KIP-32; Kafka's documentation, "Record Batch"
-and "Old Message Format".
+Has the positions of offset, length and magic, the attribute bits that more than one magic has, and
+the values for fields that a format lacks. `magic2.batch_header` and `legacy.message_header` have
+the rest of their headers. Source: KIP-98, KIP-32; Kafka's documentation, "Record Batch" and "Old
+Message Format".
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Final
 from ..wire.buffers import octets
 from ..wire.errors import CorruptBatchError
 
-#: base offset and length; the length counts what stands behind it
+#: base offset and length; the length counts the bytes behind it
 LOG_OVERHEAD: Final = Struct(">qi")
 LOG_OVERHEAD_BYTES: Final = 12
 OFFSET_BYTES: Final = 8
 MAGIC_OFFSET: Final = 16
 
-#: The shortest entry of any magic, behind its length: a message of magic 0, key and value null.
+#: The shortest entry of any magic, without base offset and length: magic 0, key and value null.
 MIN_MESSAGE_BYTES: Final = 14
 
 COMPRESSION_CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME_FLAG: Final = 0x08
 
-#: Timestamp types under Kafka's numbers.
+#: Kafka's numbers for timestamp types.
 NO_TIMESTAMP_TYPE: Final = -1
 CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
@@ -39,7 +39,7 @@ NO_PARTITION_LEADER_EPOCH: Final = -1
 
 
 def as_buffer(data: bytes | bytearray | memoryview) -> bytes:
-    """The bytes to be read; a number or a list, of which Python makes bytes too, is refused."""
+    """Returns the data as bytes; refuses a number or a list, which `bytes()` would accept."""
     if isinstance(data, bytes):
         return data
     try:
@@ -49,13 +49,13 @@ def as_buffer(data: bytes | bytearray | memoryview) -> bytes:
 
 
 def bytes_left(data: bytes, position: int) -> int:
-    """How many bytes there are from `position` on. Raises CorruptBatchError if it is negative."""
+    """Returns the number of bytes from `position` on. Raises CorruptBatchError below 0."""
     if position < 0:
         raise CorruptBatchError(f"position {position} lies before the data", offset=position)
     return max(len(data) - position, 0)
 
 
 def base_offset_at(data: bytes, position: int) -> int | None:
-    """Returns the base offset of an entry that may be cut; None where not even that can be read."""
+    """Returns the base offset of an entry that may be cut; None if even the offset is cut."""
     end = position + OFFSET_BYTES
     return int.from_bytes(data[position:end], "big", signed=True) if end <= len(data) else None

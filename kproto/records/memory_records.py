@@ -1,7 +1,7 @@
-"""The walk over the `records` bytes of a fetch or produce, whatever formats stand in them.
+"""Iterates over the batches and records in the `records` bytes of a fetch or produce, of any magic.
 
-Owns where one batch ends and the next begins. What is inside is `magic2`'s and
-`legacy`'s to know.
+Finds where one batch ends and the next begins, like Kafka's MemoryRecords. `magic2` and `legacy`
+read what is inside.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def read_batches(
     allow_partial: bool = True,
     whole_first: bool = False,
 ) -> Iterator[RecordBatch]:
-    """Yields the batches in the `records` bytes of a fetch or produce, one after the other.
+    """Yields the batches in the `records` bytes of a fetch or produce, in order.
 
     Magics may be mixed: a batch of magic 2 is a `RecordBatch`, a message of magic 0 or 1 a
-    `LegacyBatch`. Brokers cut a fetch at its size limit: a batch that the data ends inside of ends
-    the iteration, or with `allow_partial=False` (for a produce) raises. The first comes whole from
-    Fetch v3 on, however large it is (KIP-74): `whole_first` raises if it is cut, for a reader that
-    would wait for the rest of it for ever. Raises CorruptBatchError at the first bad batch, after
-    those before it have been given out.
+    `LegacyBatch`. Brokers cut a fetch at its size limit, so an incomplete batch at the end ends the
+    iteration; with `allow_partial=False` (for a produce) it raises. From Fetch v3 on the first
+    batch is complete, however large (KIP-74): `whole_first` raises if it is cut, for a caller that
+    would wait forever for the rest. Raises CorruptBatchError at the first corrupt batch, after it
+    has yielded the batches before it.
     """
     data = as_buffer(data)
     size = len(data)
@@ -77,15 +77,14 @@ def read_batches(
 
 
 def checked_next_offset(batch: RecordBatch, before: int | None) -> int:
-    """The offset behind `batch`, for the next call; `before` is that behind the batch before it.
+    """Returns the next offset of `batch`; `before` is the next offset of the batch before it.
 
-    No checksum covers the offset at which a batch begins: a log that was damaged, or a broker that
-    sends a batch twice, shows here alone. Of a message set, an entry's own offset is all that is
-    known: that of its last message. Raises CorruptBatchError for a batch that begins before
-    `before`.
+    No checksum covers the base offset, so only this check detects a damaged log, or a broker that
+    sends a batch twice. For a message set, the known offset is that of an entry's last message.
+    Raises CorruptBatchError for a batch that begins before `before`.
     """
     if before is not None and batch.base_offset < before:
-        batch.check()  # A wrong checksum says more.
+        batch.check()  # a wrong checksum explains more
         raise CorruptBatchError(
             f"offsets do not rise: the batch holds {batch.base_offset} to {batch.last_offset}, and "
             f"the one before it ends at {before - 1}",
@@ -104,8 +103,8 @@ def read_records(
 ) -> Iterator[Record]:
     """Yields the records in the `records` bytes of a fetch, of any magic, from `from_offset` on.
 
-    Records before it (a fetch may start inside a batch) and control batches are left out. Raises
-    as `read_batches` and `RecordBatch.records` do, after the good records before the fault.
+    Skips earlier records (a fetch may start inside a batch) and control batches. Raises the errors
+    of `read_batches` and `RecordBatch.records`, after it has yielded the records before the fault.
     """
     for batch in read_batches(data, check_crc=check_crc):
         if batch.is_control or batch.last_offset < from_offset:

@@ -21,7 +21,7 @@ _CONTROL_KEY: Final = Struct(">hh")
 
 
 class AbortedTransactions:
-    """Tracks which producers' transactions are aborted while a fetched partition is read in order.
+    """Tracks the aborted transactions of a fetched partition while its batches are read in order.
 
     `aborted` has the first offset and the producer id of each aborted transaction, as the Fetch
     response lists them.
@@ -40,7 +40,7 @@ class AbortedTransactions:
     def on_control_batch(
         self, batch: RecordBatch, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
     ) -> None:
-        """Ends the aborted transaction of the producer if the control batch is an abort marker.
+        """Ends the producer's aborted transaction if `batch` holds an abort marker.
 
         Raises CorruptBatchError and MissingCodecError, as `RecordBatch.records` does.
         """

@@ -1,9 +1,9 @@
-"""Control records: what stands in a control batch, as generated messages.
+"""Reads and writes the records of control batches as generated messages.
 
-Owns their framing. The key is an int16 version and an int16 type (ControlRecordTypeSchema). The
-value of an abort or commit marker is an int16 version and an EndTxnMarker; the values of the types
-of KRaft are messages that begin with a field of their own for the version. As Kafka's
-ControlRecordType, EndTransactionMarker and ControlRecordUtils read and write them. Knows no batch.
+The key is an int16 version and an int16 type (ControlRecordTypeSchema). The value of an abort or
+commit marker is an int16 version and an EndTxnMarker; the values of KRaft's types are messages that
+have a version field of their own. Follows Kafka's ControlRecordType, EndTransactionMarker and
+ControlRecordUtils. Knows no batch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from ..messages.base import Message
 from ..records import Record
 from ..wire.errors import DecodeError, EncodeError
-from .framing import class_called, decode_behind
+from .framing import decode_after_prefix, message_class
 
 __all__ = [
     "ControlRecord",
@@ -40,7 +40,7 @@ class ControlRecordType(IntEnum):
     KRAFT_VOTERS = 6
 
 
-#: The class of the message in the value.
+#: The class of the message in the value, by type.
 _CLASSES: Final[dict[int, str]] = {
     ControlRecordType.ABORT: "EndTxnMarker",
     ControlRecordType.COMMIT: "EndTxnMarker",
@@ -57,11 +57,11 @@ _MARKERS: Final = frozenset({ControlRecordType.ABORT, ControlRecordType.COMMIT})
 class ControlRecord(NamedTuple):
     """A control record.
 
-    `type` is a ControlRecordType, or a plain int that is none; `message` is then None. `version`
-    is the version of the value; None has a marker's written as 0, and is what it is where the
-    message has a field for it. `unread` are the bytes behind what the message's highest known
-    version describes, or the whole value (None for null) where the type is not known. The same
-    goes for `key_version` and `unread_key`.
+    `type` is a ControlRecordType, or another int for an unknown type, whose `message` is None.
+    `version` is the version of the value; None writes a marker's as 0, and takes the message's own
+    version field for the other types. `unread` has the bytes behind the highest known version of
+    the message, or the whole value (None for null) of an unknown type. `key_version` and
+    `unread_key` are the same for the key.
     """
 
     type: int
@@ -75,10 +75,9 @@ class ControlRecord(NamedTuple):
 def decode_control_record(record: Record) -> ControlRecord:
     """Returns the type and message of a record of a control batch.
 
-    As in Kafka, a type that is not known is no error, and versions of key and value that are
-    higher than any known are read as the highest known; what is left over then is kept. Raises
-    DecodeError on a key or value that is null, cut off, of a negative version, or longer than
-    its version says.
+    As in Kafka, an unknown type is not an error, and versions of key and value above the highest
+    known one are read as that one; the extra bytes are kept. Raises DecodeError on a key or value
+    that is null, cut off, of a negative version, or longer than its version allows.
     """
     key, value = record.key, record.value
     if key is None or len(key) < _KEY.size:
@@ -95,13 +94,13 @@ def decode_control_record(record: Record) -> ControlRecord:
         held = "is null" if value is None else f"has {len(value)} bytes"
         raise _wrong(record, f"its value {held}; that of type {kind.name} begins with an int16")
     (version,) = _INT16.unpack_from(value)
-    cls = class_called(_CLASSES[kind])
+    cls = message_class(_CLASSES[kind])
     highest = cls.VALID_VERSIONS[-1]
     if version < 0:
         raise _wrong(record, f"the value of type {kind.name} has version {version}")
     start = _INT16.size if kind in _MARKERS else 0
     if version <= highest:
-        message = decode_behind(cls, value, start, version)
+        message = decode_after_prefix(cls, value, start, version)
         return ControlRecord(kind, message, version, b"", key_version, unread_key)
     message, end = cls.decode_from(value, start, highest)
     return ControlRecord(kind, message, version, value[end:], key_version, unread_key)
@@ -110,8 +109,8 @@ def decode_control_record(record: Record) -> ControlRecord:
 def encode_control_record(record: ControlRecord) -> tuple[bytes, bytes | None]:
     """Returns the key and value of a record for a control batch.
 
-    Raises EncodeError when the message cannot be written, is not the one of that type, or says
-    another version than the record.
+    Raises EncodeError if the message cannot be written, does not belong to the type, or has another
+    version than the record.
     """
     key = _int16(record.key_version, "key version") + _int16(record.type, "type", -32768)
     if record.type not in _CLASSES:

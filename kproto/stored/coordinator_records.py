@@ -1,9 +1,9 @@
-"""What coordinators keep in their topics: the key and value of a record as generated messages.
+"""Reads and writes the records of coordinators as generated messages, one each for key and value.
 
-Owns the framing of `__consumer_offsets`, `__transaction_state` and `__share_group_state`: an int16
-in front of the key, which Kafka 4 calls the record type and 3.9 the version of the key, the number
-being the same; and an int16 version in front of the value, which is null in a tombstone. As Kafka's
-CoordinatorRecordSerde and MessageUtil write them. Knows no batch, no socket and no topic's meaning.
+The records of `__consumer_offsets`, `__transaction_state` and `__share_group_state` have an int16
+in front of the key, which Kafka 4 calls the record type and Kafka 3.9 the version of the key, with
+the same numbers; and an int16 version in front of the value, which is null in a tombstone. Follows
+Kafka's CoordinatorRecordSerde and MessageUtil. Knows no batch, no socket and no topic's meaning.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ..records import Record
 from ..wire.errors import DecodeError, EncodeError
 from .framing import (
     RecordTypes,
-    class_called,
-    decode_behind,
+    decode_after_prefix,
+    message_class,
     numbers_of,
-    types_of,
+    record_types_of,
     version_to_write,
 )
 
@@ -33,8 +33,8 @@ __all__ = [
 
 _INT16: Final = Struct(">h")
 
-#: By topic, then by the number in front of the key, what the record holds: the key's class is that
-#: name with `Key` behind it, the value's with `Value`. Number 9 was given up after Kafka 3.9.
+#: The name of each record type, by topic and number. The key's class is that name with `Key` added,
+#: the value's class with `Value`. Kafka dropped number 9 after 3.9.
 COORDINATOR_TOPICS: Final[RecordTypes] = {
     "__consumer_offsets": {
         0: "LegacyOffsetCommit",
@@ -65,15 +65,14 @@ COORDINATOR_TOPICS: Final[RecordTypes] = {
     "__share_group_state": {0: "ShareSnapshot", 1: "ShareUpdate"},
 }
 
-#: The number in front of each key, by the name of what the record holds.
+#: The number of each record type, by name.
 _NUMBERS: Final = numbers_of(COORDINATOR_TOPICS)
 
 
 class CoordinatorRecord(NamedTuple):
     """A record of a coordinator; `value` is None in a tombstone.
 
-    `version` is that of the value; None, where there is no value, and to have the latest stable
-    one written.
+    `version` is that of the value; None for a tombstone, or to write the latest stable version.
     """
 
     key: Message
@@ -82,7 +81,7 @@ class CoordinatorRecord(NamedTuple):
 
 
 class UnknownCoordinatorRecord(NamedTuple):
-    """A record of a type that no known release has; key and value are the bytes as they came."""
+    """A record of a type that no known release has; key and value are its bytes."""
 
     api_key: int
     key: bytes
@@ -92,35 +91,34 @@ class UnknownCoordinatorRecord(NamedTuple):
 def decode_coordinator_record(
     record: Record, *, topic: str | None = None
 ) -> CoordinatorRecord | UnknownCoordinatorRecord:
-    """The key and value of a record of `topic`, by default the one that the record was read from.
+    """Returns the key and value of a record of `topic` (default: the topic of the record).
 
-    A type that is not known is no error, as Kafka's coordinators pass over it: it comes back as
-    an UnknownCoordinatorRecord. Raises DecodeError on anything else that is wrong with the bytes:
-    no key, a version that the value's class does not have, bytes missing or left over; its offset
-    counts from the start of the key or value, whichever the message that it names stands in.
-    ConfigurationError on a topic that no coordinator keeps.
+    Returns an UnknownCoordinatorRecord for an unknown type, because Kafka's coordinators skip
+    those. Raises DecodeError on any other fault: no key, a version that the value's class lacks,
+    missing or extra bytes; its offset counts from the start of the key or value that the error
+    names. Raises ConfigurationError on a topic that no coordinator keeps.
     """
-    types = types_of(topic or record.topic, COORDINATOR_TOPICS, "is no coordinator's topic")
+    types = record_types_of(topic or record.topic, COORDINATOR_TOPICS, "is no coordinator's topic")
     number = _leading_int16(record.key, record, "key")
     assert record.key is not None
     name = types.get(number)
     if name is None:
         return UnknownCoordinatorRecord(number, record.key, record.value)
-    key_class = class_called(f"{name}Key")
-    key = decode_behind(key_class, record.key, _INT16.size, key_class.LATEST_STABLE)
+    key_class = message_class(f"{name}Key")
+    key = decode_after_prefix(key_class, record.key, _INT16.size, key_class.LATEST_STABLE)
     if record.value is None:
         return CoordinatorRecord(key)
     version = _leading_int16(record.value, record, "value")
-    value = decode_behind(class_called(f"{name}Value"), record.value, _INT16.size, version)
+    value = decode_after_prefix(message_class(f"{name}Value"), record.value, _INT16.size, version)
     return CoordinatorRecord(key, value, version)
 
 
 def encode_coordinator_record(
     record: CoordinatorRecord | UnknownCoordinatorRecord,
 ) -> tuple[bytes, bytes | None]:
-    """Returns the key and value to be stored; the value of a tombstone is None.
+    """Returns the key and value to store; the value of a tombstone is None.
 
-    Raises EncodeError when a message cannot be written, is not the key of such a record, or when
+    Raises EncodeError if a message cannot be written, is not the key of a coordinator record, or if
     key and value do not belong together.
     """
     if isinstance(record, UnknownCoordinatorRecord):

@@ -1,8 +1,8 @@
-"""Messages inside stored records, behind the bytes that say which message it is.
+"""Reads and writes a message behind the bytes that tell its type and version.
 
-Owns how a class is found by its name and read from behind such bytes, which version is written,
-and how a table of record types is looked up. What those bytes are, and the tables, is known to
-`control_records`, `coordinator_records` and `metadata_log`, each for its own records.
+Finds a class by its name, decodes it behind the prefix, chooses the version to write, and looks up
+tables of record types. `control_records`, `coordinator_records` and `metadata_log` have those
+tables and know the prefix of their own records.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ..wire.errors import ConfigurationError, DecodeError, EncodeError
 
 __all__ = [
     "RecordTypes",
-    "class_called",
-    "decode_behind",
+    "decode_after_prefix",
+    "message_class",
     "numbers_of",
-    "types_of",
+    "record_types_of",
     "version_to_write",
 ]
 
 RecordTypes: TypeAlias = dict[str, dict[int, str]]
-"""By topic, then by the number that its records begin with, the name of what they hold."""
+"""The names of record types, by topic and number."""
 
 
-def types_of(topic: str, tables: RecordTypes, without: str) -> dict[int, str]:
+def record_types_of(topic: str, tables: RecordTypes, without: str) -> dict[int, str]:
     """Returns the record types of a topic.
 
-    Raises ConfigurationError on one that has none, which says of it what `without` does.
+    Raises ConfigurationError, with `without` as the reason, for a topic that has none.
     """
     if topic not in tables:
         raise ConfigurationError(f"{topic!r} {without}: pass topic= one of {', '.join(tables)}")
@@ -38,18 +38,18 @@ def types_of(topic: str, tables: RecordTypes, without: str) -> dict[int, str]:
 
 
 def numbers_of(tables: RecordTypes) -> dict[str, int]:
-    """Returns the number that a record begins with, by the name of what it holds."""
+    """Returns the number of each record type, by name."""
     return {name: number for types in tables.values() for number, name in types.items()}
 
 
-def class_called(name: str) -> type[Message]:
-    """Returns the generated class of that name."""
+def message_class(name: str) -> type[Message]:
+    """Returns the generated class called `name`."""
     found: type[Message] = getattr(generated, name)
     return found
 
 
-def decode_behind(cls: type[Message], data: bytes, start: int, version: int) -> Message:
-    """Returns the message that `data` holds from `start` on, up to its end.
+def decode_after_prefix(cls: type[Message], data: bytes, start: int, version: int) -> Message:
+    """Returns the message in `data` from `start` to the end.
 
     Raises DecodeError, whose offset counts from the start of `data`.
     """
@@ -60,9 +60,9 @@ def decode_behind(cls: type[Message], data: bytes, start: int, version: int) -> 
 
 
 class Versioned(Protocol):
-    """A message of a stored record with the version it is written at; None has the latest stable.
+    """A record with the version to write its message at; None takes the latest stable version.
 
-    The version is what the caller put there: it need not be the int that the record declares.
+    The version comes from the caller unchecked: it need not be the int that the type declares.
     """
 
     @property
@@ -70,7 +70,7 @@ class Versioned(Protocol):
 
 
 def version_to_write(message: Message, record: Versioned) -> int:
-    """The version that `record` names, or the latest stable. Raises EncodeError on what is none."""
+    """Returns the version that `record` names, or the latest stable. Raises EncodeError."""
     version = record.version
     if version is None:
         return message.LATEST_STABLE

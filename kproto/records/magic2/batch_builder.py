@@ -1,8 +1,8 @@
-"""Building record batches (magic 2): keys, values and headers to the bytes of a produce.
+"""Builds record batches (magic 2) from keys, values and headers.
 
-Owns the batch that a caller fills, one by one (`BatchBuilder`) or with many at once
-(`encode_batch`). `record_encoding` writes each record straight on; when Python refuses a value,
-`new_record` finds out which record and which field of it was wrong.
+`BatchBuilder` takes records one by one, `encode_batch` many at once. `record_encoding` writes each
+record without checks of its own; when Python refuses a value, `new_record` finds the record and the
+field at fault.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["BatchBuilder", "encode_batch", "encode_batches"]
 
 _TABLE_SIZE: Final = len(VARINTS)
 
-#: What may be set until a batch is built, and which of it may be None.
+#: The settings that may change until `build`, and those of them that may be None.
 _SETTINGS: Final = (
     "producer_id",
     "producer_epoch",
@@ -67,13 +67,13 @@ def encode_batch(
     base_offset: int = 0,
     partition_leader_epoch: int = log_format.NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
-    """One batch of all `records`, each (key, value, headers, timestamp in ms), however large.
+    """Returns one batch of all `records`, each (key, value, headers, timestamp in ms), of any size.
 
-    What else a batch may have, such as gaps between its offsets, `BatchBuilder` writes.
+    `BatchBuilder` writes batches with gaps between offsets and other rare features.
 
-    Raises EncodeError that names the record and the field, ConfigurationError for a compression
-    or level that does not exist and for a setting out of its range, MissingCodecError when the
-    codec is not installed.
+    Raises EncodeError that names the record and the field, ConfigurationError for an unknown
+    compression or level and for a setting out of range, MissingCodecError if the codec is not
+    installed.
     """
     builder = BatchBuilder(
         compression=compression,
@@ -102,11 +102,11 @@ def encode_batches(
     base_sequence: int = log_format.NO_SEQUENCE,
     is_transactional: bool = False,
 ) -> Iterator[tuple[bytes, int]]:
-    """`encode_batch`, split so that no batch is larger than `max_bytes` before compression.
+    """Yields batches of at most `max_bytes` before compression, each with its number of records.
 
-    Yields (batch, number of records in it). With `base_sequence` each batch goes on counting where
-    the one before it ended, from 0 again behind 2,147,483,647. A record that alone is too large
-    raises EncodeError, after the batches before it.
+    With `base_sequence` each batch continues the sequence of the batch before it, and wraps to 0
+    behind 2,147,483,647. Raises EncodeError for a record that is too large by itself, after it has
+    yielded the batches before it, and the errors of `encode_batch`.
     """
     builder = BatchBuilder(
         compression=compression,
@@ -139,21 +139,21 @@ def encode_batches(
 
 
 class BatchBuilder:
-    """A batch that grows record by record, up to `max_bytes` before compression.
+    """Builds a record batch record by record, up to `max_bytes` before compression.
 
-    `len(builder)` is the number of records, `size_in_bytes` the exact size that `build` would
-    give uncompressed. `producer_id`, `producer_epoch`, `base_sequence`, `log_append_time`,
-    `max_timestamp` and `last_offset_delta` may be set until then.
+    `len(builder)` is the number of records, `size_in_bytes` the exact size of the uncompressed
+    batch. `producer_id`, `producer_epoch`, `base_sequence`, `log_append_time`, `max_timestamp` and
+    `last_offset_delta` may be set until `build`.
 
-    `log_append_time` is what a broker puts in place of the records' own timestamps, in ms, which
-    stay under it. A batch that was compacted has gaps between its offsets (`offset_delta` of
-    `append`) and may count on behind its last record (`last_offset_delta`), or have none left; a
-    `delete_horizon` in ms stands in place of the base timestamp, which otherwise is that of the
-    first record, unless `base_timestamp` says another. `max_timestamp` is that of the records,
-    unless it is set.
+    With `log_append_time` (ms) the batch has that time instead of the records' own timestamps,
+    which stay in the records. A compacted batch has gaps between its offsets (`offset_delta` of
+    `append`), may end behind its last record (`last_offset_delta`), and may have no record left. A
+    `delete_horizon` (ms, KIP-534) takes the place of the base timestamp, which otherwise is
+    `base_timestamp` or the timestamp of the first record. `max_timestamp` is the largest timestamp
+    of the records unless it is set.
 
-    Raises ConfigurationError for a setting that cannot stand in a batch; `build` does for those
-    that were set later.
+    Raises ConfigurationError for a setting that no batch can have; `build` raises it for settings
+    that were changed later.
     """
 
     __slots__ = (
@@ -183,13 +183,13 @@ class BatchBuilder:
     _base_timestamp: int
     _codec: Codec
     _count: int
-    #: The base timestamp where the first record does not make it.
+    #: The base timestamp if the first record does not determine it.
     _fixed_base: int | None
     _has_horizon: bool
     _head: bytes
     _level: int
     _max_timestamp: int
-    #: The offset of the next record, from the batch's base offset.
+    #: The offset delta of the next record.
     _next_delta: int
     _parts: list[bytes]
     _timestamp: float
@@ -253,14 +253,14 @@ class BatchBuilder:
         compression_level: int | None = None,
         max_bytes: int = MAX_INT32,
     ) -> BatchBuilder:
-        """Returns an empty builder whose header will say what that of `batch` says.
+        """Returns an empty builder with the header settings of `batch`.
 
-        Records that `batch.records(own_timestamps=True)` gives, appended with their offset deltas,
-        make the batch again, byte for byte (compressed, if the compressor is the same). With some
-        left out it is compacted, as Kafka does it if `max_timestamp` is set to None, so that it is
-        found anew. `build` wants base offset and leader epoch. Raises EncodeError for what is no
+        The records of `batch.records(own_timestamps=True)`, appended with their offset deltas,
+        rebuild the batch byte for byte (with compression, if the compressor is the same). Leave
+        some out to compact the batch; set `max_timestamp` to None, as Kafka does, to recompute it.
+        `build` takes base offset and leader epoch. Raises EncodeError for anything that is not a
         record batch, CorruptBatchError for an unknown codec, ConfigurationError for a header field
-        that no batch of Kafka's has, such as a negative log append time.
+        that no batch of Kafka has, such as a negative log append time.
         """
         check_batch(batch)
         if batch.magic != 2:
@@ -287,14 +287,14 @@ class BatchBuilder:
         if self.max_timestamp is self.log_append_time is self.last_offset_delta is None and (
             self.producer_id == self.producer_epoch == self.base_sequence == -1
         ):
-            return  # as they are when nobody sets any
+            return  # the defaults are always valid
         for name in _SETTINGS:
             value = getattr(self, name)
             if value is not None or name not in _OPTIONAL:
                 batch_header.check_field(name, value)
 
     def clear(self) -> None:
-        """Drop all records; the settings stay."""
+        """Drops all records and keeps the settings."""
         self._parts = []
         self._count = 0
         self._next_delta = 0
@@ -317,16 +317,17 @@ class BatchBuilder:
         timestamp: SupportsIndex,
         offset_delta: int | None = None,
     ) -> bool:
-        """Add a record with `timestamp` in ms; False, and nothing added, if it does not fit.
+        """Adds a record with `timestamp` in ms; returns False if it does not fit.
 
-        Its offset is the next one, or `offset_delta` from the batch's base offset, which leaves a
-        gap; behind an offset delta of 2,147,483,647 nothing fits. What an empty builder refuses can
-        never fit. Raises EncodeError for a value of a wrong type, and for an offset that is taken.
+        The record gets the next offset delta, or `offset_delta`, which leaves a gap; behind an
+        offset delta of 2,147,483,647 no record fits. A record that an empty builder refuses can
+        never fit. Raises EncodeError for a value of a wrong type, and for an offset delta that is
+        taken.
         """
         if offset_delta is not None:
             return self._append_at(offset_delta, (key, value, headers, timestamp))
-        # `SupportsIndex` and not `int`: compiled by mypyc, the method would refuse anything else
-        # with a TypeError of its own, before `extend` has seen it.
+        # `SupportsIndex` instead of `int`: compiled by mypyc, the method would refuse any other
+        # type with its own TypeError, before `extend` sees it.
         record: Any = (key, value, headers, timestamp)
         return self.extend((record,), first_index=0) is None
 
@@ -352,11 +353,11 @@ class BatchBuilder:
                 self._next_delta = expected
 
     def extend(self, records: Iterable[NewRecord], *, first_index: int = 0) -> NewRecord | None:
-        """Add records until one does not fit: that one is returned, and None when all did.
+        """Adds records until one does not fit, and returns that one; returns None if all fit.
 
-        An iterator has then given out nothing beyond the returned record. Raises EncodeError for
-        a value of a wrong type, naming the record by its place in `records` plus `first_index`;
-        the records before it have been added.
+        Consumes nothing of an iterator beyond the returned record. Raises EncodeError for a value
+        of a wrong type, naming the record by its index in `records` plus `first_index`; the records
+        before it have been added.
         """
         parts = self._parts
         room = self.max_bytes - self.size_in_bytes
@@ -366,7 +367,7 @@ class BatchBuilder:
         base_timestamp = self._base_timestamp
         last_timestamp = self._timestamp
         max_timestamp = self._max_timestamp
-        given: Iterable[Any] = records  # what callers give is known when it has been looked at
+        given: Iterable[Any] = records  # callers may pass any type; it is checked below
         record: Any = _NO_RECORD
         try:
             for record in given:
@@ -421,11 +422,10 @@ class BatchBuilder:
         base_offset: int = 0,
         partition_leader_epoch: int = log_format.NO_PARTITION_LEADER_EPOCH,
     ) -> bytes:
-        """Returns the batch as bytes, checksum included; the builder stays as it is.
+        """Returns the batch as bytes with its checksum; the builder keeps its records.
 
-        Raises EncodeError if there is no record, and no `last_offset_delta` that says which there
-        were, or if a header field is out of its range; MissingCodecError when the codec is not
-        installed.
+        Raises EncodeError if there is neither a record nor a `last_offset_delta`, or if a header
+        field is out of range; MissingCodecError if the codec is not installed.
         """
         last_offset_delta = self._next_delta - 1
         try:
@@ -442,7 +442,7 @@ class BatchBuilder:
             batch_header.check_offsets(base_offset, last_offset_delta, partition_leader_epoch)
         except ConfigurationError as error:
             raise EncodeError(f"a field of the batch header is out of its range: {error}") from None
-        # Nothing is not compressed: an emptied batch is a header alone.
+        # An empty payload is not compressed: a batch without records is its header only.
         payload = self._codec.compress(b"".join(self._parts), self._level) if self._count else b""
         attributes = self._codec.id
         max_timestamp = self._max_timestamp if self.max_timestamp is None else self.max_timestamp

@@ -1,7 +1,7 @@
-"""Records of one layout in a row: taken apart by one iterator, with the checks of `record_layouts`.
+"""Reads many records of one layout in a row with one iterator and the checks of `record_layouts`.
 
-Where many records are alike this takes two thirds of the time of one call for each. A run ends at
-the first record that is not as expected; that one is read anew, by whatever fits.
+For many uniform records this takes two thirds of the time of one call per record. A run ends at
+the first record that differs; the caller reads that one again.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_RUN", "is_run", "read_run", "read_values", "runs"]
 
-#: Where the last of so many records has the same length too, it is worth trying a run of them.
+#: A run is tried if the record this many places ahead has the same length too.
 LEAST_RUN: Final = 16
 _RECORDS_A_RUN: Final = 128
 
 
 def runs(count: int) -> int:
-    """How often a batch of `count` records may have no run before none is looked for any more."""
+    """Returns how many failed runs a batch of `count` records may have before it tries no more."""
     return 2 + count // _RECORDS_A_RUN
 
 
 def is_run(data: bytes, pos: int, size: int, length: bytes) -> bool:
-    """Whether records of `size` bytes, which begin with `length`, may well stand from `pos` on."""
+    """Returns whether records of `size` bytes, each beginning with `length`, may stand at `pos`."""
     ahead = pos + size * (LEAST_RUN - 1)
     return data[ahead : ahead + 2] == length
 
@@ -51,11 +51,11 @@ def read_run(
     timestamp: int,
     origin: Origin,
 ) -> tuple[Record | None, int, bytes, int]:
-    """Fill `record`, and as many of `others` as are of that layout, from `pos` on.
+    """Fills `record`, and as many of `others` as have the layout, from `pos` on.
 
-    `index` is the offset delta of the first, `timestamp` that of the delta that was `seen` last.
-    Returns the record that was taken and not filled, None where there is none; and `index`, `seen`
-    and `timestamp` as they are for the next one.
+    `index` is the offset delta of the first record, `timestamp` the timestamp of the delta `seen`.
+    Returns the record that was taken and not filled (None if there is none), then `index`, `seen`
+    and `timestamp` for the next record.
     """
     size, _, key_length, value_length, empty, nulls, length, row = layout
     view = memoryview(data)[pos : pos + (limit - pos) // size * size]
@@ -106,9 +106,9 @@ def read_values(
     index: int,
     seen: bytes,
 ) -> tuple[bool, int, bytes]:
-    """`read_run` of values alone: of one record, and of as many of `others`.
+    """Reads values like `read_run`: of one record, and of as many of `others` as have the layout.
 
-    Returns whether one was taken and not read; and `index` and `seen` for the next one.
+    Returns whether a record was taken and not read, then `index` and `seen` for the next record.
     """
     size, _, key_length, value_length, empty, nulls, length, row = layout
     view = memoryview(data)[pos : pos + (limit - pos) // size * size]

@@ -1,8 +1,7 @@
-"""The records inside a batch (magic 2): bytes to `Record` objects.
+"""Decodes the records of a batch (magic 2) to `Record` objects, after decompression.
 
-Owns the loop over the records of one batch, after decompression. A fast loop reads straight on;
-when anything does not fit, `check_records` goes over the same bytes again, carefully, and says
-which record is broken and how.
+A fast loop reads the records. If anything does not fit, `check_records` reads the same bytes again,
+carefully, and tells which record is corrupt and how.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ if TYPE_CHECKING:
 
 __all__ = ["RecordReader", "check_count", "check_records", "explain"]
 
-#: The timestamp delta of the first record, mostly.
+#: The timestamp delta that the first record mostly has.
 _FIRST_DELTA: Final = b"\x00"
-#: Records that are made before they are read: as many as stay in a cache of the processor.
+#: The number of `Record` objects made ahead: as many as fit into the processor's cache.
 _MADE_AT_ONCE: Final = 1024
 
 
 class RecordReader:
-    """`count` records that fill `data[start:limit]` exactly, to be read some at a time.
+    """Decodes the `count` records that fill `data[start:limit]` exactly, some at a time.
 
-    With `log_append_time` (ms) every record carries it, as `topic` and `partition`. Headers stay
-    undecoded; an error in them will name `position`, where the batch begins, and `base_offset`.
-    Raises ValueError where they cannot be so many.
+    With `log_append_time` (ms) every record carries that time, and always `topic` and `partition`.
+    Headers stay encoded; an error in them will name `position`, the start of the batch, and
+    `base_offset`. Raises ValueError if the bytes cannot be that many records.
     """
 
     __slots__ = (
@@ -90,31 +89,31 @@ class RecordReader:
         self._timestamp = base_timestamp
         self._tries = record_layouts.tries(count) if count > 1 else 0
         self._runs_left = runs(count)
-        #: How many records are left.
+        #: The number of records that are left.
         self.left = count
-        #: Whether offsets may lie before that of the batch.
+        #: Whether offsets may lie before the base offset of the batch.
         self.any_offset = False
 
     def read(self, most: int) -> list[Record]:
         """Returns the next `most` records, or all that are left.
 
-        Raises ValueError that says which record is broken and how.
+        Raises ValueError that tells which record is corrupt and how.
         """
         data = self._data
         base_offset = self._base_offset
         base_timestamp = self._base_timestamp
         origin = self._origin
-        # Sums beyond 64 bits go round in Kafka's classes; here only where they can come about.
+        # Sums beyond 64 bits overflow in Kafka's classes; here only if they can occur.
         wraps = abs(base_timestamp) >> 61 | abs(base_offset) >> 61
-        # Kafka writes no negative offset delta, and reads it.
+        # Kafka writes no negative offset delta, but reads it.
         backwards = 0
         tries = self._tries
-        index = self._index  # the offset delta of the next record, if no offsets are missing
+        index = self._index  # the offset delta of the next record, if there is no gap
         find: Callable[[bytes], Layout | None] | None = None
         varints = record_layouts.offset_varints(self._count) if tries else VARINTS
-        timestamp = self._timestamp  # of the delta that was seen last
+        timestamp = self._timestamp  # that of the latest delta
         seen = self._seen
-        # The layout before, and its length as it stands in the bytes; none while that is empty.
+        # The latest layout and the encoded length of its records; empty if there is none.
         last = b""
         layout = NO_LAYOUT
         size, unpack, key_length, value_length, empty, nulls, _, _ = layout
@@ -124,7 +123,8 @@ class RecordReader:
         pos = self._pos
         try:
             while len(records) < wanted:
-                # Made many at a time, which takes less each; not all, should the count be wrong.
+                # Making many objects at a time costs less for each; not all, in case the count is
+                # wrong.
                 left = wanted - len(records)
                 if left > _MADE_AT_ONCE:
                     left = _MADE_AT_ONCE
@@ -197,7 +197,8 @@ class RecordReader:
                                 index += 1
                                 continue
                     begun = pos
-                    # Each varint below: one byte, else two, else the reader. Length of the record:
+                    # Each varint below: one byte, else two, else `read_varint`. Length of the
+                    # record:
                     n = data[pos]
                     if n < 128:
                         pos += 1
@@ -239,7 +240,7 @@ class RecordReader:
                         index = n >> 1
                     record.offset = base_offset + index
                     index += 1
-                    # Key; a slice past the end is found by the comparisons with `end` and `limit`:
+                    # Key; the comparisons with `end` and `limit` find a slice past the end:
                     n = data[pos]
                     if n < 128:
                         pos += 1
@@ -322,19 +323,19 @@ class RecordReader:
 
 
 def check_count(start: int, limit: int, count: int) -> None:
-    """Raise ValueError where `data[start:limit]` cannot be `count` records, however short."""
+    """Raises ValueError if `data[start:limit]` is too short for `count` records."""
     if not 0 <= count <= (limit - start) // MIN_RECORD_BYTES:
         raise ValueError(f"{count} records cannot stand in {limit - start} bytes")
 
 
 def explain(data: bytes, start: int, limit: int, count: int) -> NoReturn:
-    """Say why the records in `data[start:limit]` cannot be read, as ValueError."""
+    """Raises ValueError that tells why the records in `data[start:limit]` cannot be read."""
     check_records(data, start, limit, count)
     raise ValueError(f"{count} records do not fill {limit - start} bytes")
 
 
 def check_records(data: bytes, start: int, limit: int, count: int) -> None:
-    """Raise ValueError if `data[start:limit]` is not `count` records; takes no memory for them."""
+    """Raises ValueError if `data[start:limit]` is not `count` records; allocates no records."""
     if limit - start != len(data):
         data = data[start:limit]
     pos = 0
@@ -364,7 +365,7 @@ def check_records(data: bytes, start: int, limit: int, count: int) -> None:
             part = "header count"
             n, after = read_varint(data, pos)
             if after > end:
-                raise ValueError("no room is left for it")
+                raise ValueError("no bytes are left for it")
             if n == 0 and after != end:
                 raise ValueError(f"no headers, but {end - after} bytes are left in the record")
             if n == 1 or (n & 1):

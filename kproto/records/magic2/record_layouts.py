@@ -1,9 +1,9 @@
-"""Records of one layout: those that were seen are read by one `Struct` each, not byte by byte.
+"""Remembers the layouts of records, so that one `Struct` reads each record, not byte by byte.
 
-Records of a topic are mostly alike: no headers or the same, keys of one length. Then the length of
-a record says where each part of it stands, once one of that length was read with care. What a
-`Layout` reads is compared with what such a record must hold, so that nothing is believed; what
-differs is read with care again, and may become a layout. Knows no `Record`.
+Records of a topic are mostly uniform: no headers or equal ones, keys of one length. The length of
+a record then determines where each part stands, once a record of that length was read carefully.
+The reader compares each part with what the layout expects, so that it trusts nothing; a record
+that differs is read carefully again, and may become a layout. Knows no `Record`.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ __all__ = [
     "tries",
 ]
 
-#: Of a record: its size, with the varint of its length; what takes it apart; the lengths of key and
-#: value as they stand there; its header block, if that is empty; which of key (not for values) and
-#: value are null; its length as it stands there; the format that takes apart many in a row.
-#: It is taken apart to: timestamp delta, offset delta, length of the key, key (not for values),
-#: length of the value, value, header block (for values: its first byte). In a row its length comes
-#: before these.
+#: Per layout: the size of a record with its length varint; the function that unpacks it; the
+#: encoded lengths of key and value; the header block if it is empty; which of key (not for values)
+#: and value are null; the encoded length of the record; the format that unpacks many records in a
+#: row. A record unpacks to: timestamp delta, offset delta, key length, key (not for values), value
+#: length, value, header block (for values: its first byte). In a row, the length stands before
+#: these.
 Layout: TypeAlias = (
     "tuple[int, Callable[[bytes, int], tuple[bytes, ...]], bytes, bytes, bytes, int, bytes, str]"
 )
 
-#: Of no record.
+#: The layout of no record.
 NO_LAYOUT: Final[Layout] = (0, Struct("").unpack_from, b"", b"", b"", 0, b"", "")
 
 KEY_IS_NULL: Final = 1
 VALUE_IS_NULL: Final = 2
 
-#: How many layouts are kept, of some 400 bytes each; then it begins anew.
+#: The cache keeps this many layouts of some 400 bytes each, then starts again.
 _MAX_LAYOUTS: Final = 4096
-#: Beside the bytes of longer ones, what a record costs is little.
+#: For longer records the bytes themselves dominate the cost.
 _MAX_LENGTH_BYTES: Final = 2
 _MAX_DELTA_BYTES: Final = 5
 _MAX_DELTAS: Final = 8192
 _MAX_TABLE: Final = 65536
 _ONE_BYTE: Final = 64
-#: A batch is worth trying from so many records on, and gives up where more than one in so many is
-#: not as expected: learning takes as long as reading some records.
+#: Layouts are tried for batches of at least this many records, and given up if more than one record
+#: in this many differs: learning a layout costs as much as reading some records.
 _RECORDS_A_TRY: Final = 32
 
 _IS_COMPILED: Final = not str(__file__).endswith((".py", ".pyc"))
@@ -65,9 +65,9 @@ _EMPTY: Final = b"\x00"
 
 
 class Layouts:
-    """The layouts that were seen, by the sizes of timestamp delta and offset delta in bytes.
+    """Keeps layouts by the sizes of timestamp delta and offset delta in bytes.
 
-    Then by the first two bytes of the record: all of its length, where that takes no more.
+    Below that they are keyed by the first two bytes of the record, which hold its length.
     """
 
     __slots__ = ("_by_sizes", "_learnt", "_with_keys")
@@ -78,7 +78,7 @@ class Layouts:
         self._learnt = 0
 
     def of_sizes(self, time_size: int, offset_size: int) -> Callable[[bytes], Layout | None]:
-        """What finds the layouts of records whose deltas take so many bytes."""
+        """Returns the look-up function for records whose deltas have these sizes in bytes."""
         return self._by_sizes.setdefault((time_size, offset_size), {}).get
 
     def count(self) -> int:
@@ -86,7 +86,7 @@ class Layouts:
         return sum(map(len, self._by_sizes.values()))
 
     def learn(self, data: bytes, pos: int) -> Callable[[bytes], Layout | None]:
-        """Remember the layout of the sound record at `pos`; what finds those of such sizes."""
+        """Learns the layout of the valid record at `pos`; returns the look-up for its sizes."""
         length, after_length = read_varint(data, pos)
         end = after_length + (length >> 1)
         _, after_time = read_varlong(data, after_length + 1)
@@ -131,20 +131,20 @@ class Layouts:
         return layouts.get
 
 
-#: Those of records, and those of values alone, whose keys are passed over.
+#: The layouts of whole records, and those for reading values only, which skip the keys.
 RECORDS: Final = Layouts(with_keys=True)
 VALUES: Final = Layouts(with_keys=False)
 
 
 def tries(count: int) -> int:
-    """How often a batch of `count` records may differ before it is read with care to its end."""
+    """Returns how many records of a batch of `count` may differ before layouts are given up."""
     if count < _RECORDS_A_TRY or _IS_COMPILED:
         return 0
     return 2 + count // _RECORDS_A_TRY
 
 
 def same_sizes(index: int) -> int:
-    """How many offset deltas from `index` on to read as if they took as many bytes, 1 or 2."""
+    """Returns how many offset deltas from `index` on have the same size, 1 or 2 bytes."""
     return max((_ONE_BYTE if index < _ONE_BYTE else _MAX_TABLE) - index, 1)
 
 
@@ -152,7 +152,7 @@ _deltas: Final[dict[bytes, int]] = {}
 
 
 def delta_of(varint: bytes) -> int:
-    """The unsigned (still zigzag) value of a varlong of up to 5 bytes; -1 where it is none."""
+    """Returns the unsigned (still zigzag) value of a varlong of up to 5 bytes; -1 if it is none."""
     found = _deltas.get(varint)
     if found is None:
         try:
@@ -166,12 +166,12 @@ def delta_of(varint: bytes) -> int:
     return found
 
 
-# The varints of 0, 1, 2, …, and behind them one that none equals.
+# The varints of 0, 1, 2 …, then an empty entry that no varint equals.
 _offsets: list[bytes] = [*VARINTS, b""]
 
 
 def offset_varints(count: int) -> list[bytes]:
-    """Returns the varint that each of `count` offset deltas has mostly; the last is no varint."""
+    """Returns the expected varints of `count` offset deltas, then an entry that is no varint."""
     global _offsets
     if count >= len(_offsets) < _MAX_TABLE:
         longer = [

@@ -1,4 +1,4 @@
-"""The values inside a batch (magic 2), without the rest of the records.
+"""Decodes the values of the records of a batch (magic 2), and nothing else of them.
 
 Runs the loop of `record_decoding` and keeps the values alone: it checks the other fields by the
 same rules, and explains a broken record with the same `explain`.

@@ -40,7 +40,7 @@ from kproto.stored.coordinator_records import (
 from kproto.testing.strategies import messages
 from kproto.wire.errors import ConfigurationError, DecodeError, EncodeError
 
-from .lookups import class_of, types_of, uuid_of
+from .lookups import class_of, record_types_of, uuid_of
 
 GROUPS, TRANSACTIONS, SHARES = COORDINATOR_TOPICS
 
@@ -164,11 +164,11 @@ def test_the_table_holds_every_record_of_the_definitions() -> None:
         9: "ShareGroupPartitionMetadata"
     }  # a `data` message of 3.9 alone
     for topic, module in wanted.items():
-        found = types_of("coordinator-key", module, "Key")
+        found = record_types_of("coordinator-key", module, "Key")
         if topic == GROUPS:
             found |= given_up
         assert COORDINATOR_TOPICS[topic] == found
-        values = types_of("coordinator-value", module, "Value")
+        values = record_types_of("coordinator-value", module, "Value")
         assert values == {number: name for number, name in found.items() if number != 9}
 
 
