@@ -21,7 +21,7 @@ class ErrorCode:
     message: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """This code as plain data."""
+        """Returns this code as plain data."""
         return {
             "name": self.name,
             "code": self.code,

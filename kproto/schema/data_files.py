@@ -1,4 +1,4 @@
-"""Reads the files of data that lie in this package, from a folder or from inside a wheel."""
+"""Reads the data files of this package, from a directory or from inside a wheel."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A message as JSON in the form of Kafka's JsonConverter classes, and back.
+"""Converts a message to JSON in the form of Kafka's JsonConverter classes, and back.
 
-Names in camelCase; bytes as base64, uuids as base64url without padding; `records` are written as
-base64 here, where Kafka writes an empty string, and read from base64 as Kafka reads them. A tagged
-field at its default is left out; a field of another version is ignored on reading when it is
-ignorable, and refused otherwise. A field is read under the names that older releases gave it, too.
+Names are in camelCase; bytes are base64, uuids base64url without padding. `records` are base64
+here, although Kafka writes an empty string; both read base64. A tagged field at its default is left
+out. When reading, a field of another version is ignored if it is ignorable, and refused otherwise.
+A field may also have the name that an older release gave it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def json_name(name: str) -> str:
 
 
 def to_json(message: MessageSpec, version: int, value: object) -> dict[str, Any]:
-    """`value`, which `encode` accepts at `version`, as plain JSON data."""
+    """Returns `value`, which must be encodable at `version`, as plain JSON data."""
     return _struct_to_json(layout(message, version), value)
 
 
@@ -48,10 +48,10 @@ def _struct_to_json(shape: StructLayout, value: object) -> dict[str, Any]:
 
 
 class _Stated(list[RawTaggedField]):
-    """The unknown tagged fields, none, of a tagged struct that JSON has, with defaults alone.
+    """Marks a tagged struct that JSON has with defaults only, so that it stays in the JSON.
 
-    Such a struct held nothing but unknown tagged fields when it was written, as Kafka writes it,
-    and JSON lost them. Its bytes are left out; as JSON it is what it was, however often read.
+    Kafka writes such a struct because it had unknown tagged fields only, which JSON loses. The
+    bytes of these fields are gone; the JSON stays the same, however often it is read.
     """
 
 
@@ -72,7 +72,8 @@ def _value_to_json(kind: WireType, value: Any) -> Any:
         case "uuid":
             return str(Uuid(octets(value)))
         case "bytes" | "records":
-            # What it holds as a buffer is written, and not what it is as a number or says it is.
+            # The content of a buffer is written, even if it is also a number or claims another
+            # value.
             return base64.b64encode(octets(value)).decode("ascii")
         case "bool":
             return bool(value)
@@ -93,7 +94,7 @@ def _float_to_json(value: float) -> float | str:
 def from_json(
     message: MessageSpec, version: int, node: object, classes: Mapping[str, Any]
 ) -> object:
-    """Read plain JSON data into an instance of the class of `message`, one of `classes` by name.
+    """Reads plain JSON data into the class of `message`, which `classes` has by name.
 
     Raises DecodeError, which names the field, on data that Kafka's converter would refuse.
     """
@@ -131,7 +132,7 @@ class _Reader:
     def name_in(
         self, node: dict[str, Any], shape: StructLayout, spec: FieldSpec, path: str
     ) -> str | None:
-        """The name under which the object has the field: its own, or one of an older release."""
+        """Returns the name under which the object has the field: the current or an older one."""
         name = json_name(spec.name)
         found = [name] if name in node else []
         if spec.aliases:
@@ -142,9 +143,9 @@ class _Reader:
         return found[0] if found else None
 
     def absent(self, spec: FieldSpec, node: object, path: str) -> None:
-        """Refuse a field that the version does not have, unless nothing is lost without it.
+        """Refuses a field that the version does not have, unless it can be dropped without loss.
 
-        As in Kafka it must be well-formed even so.
+        As in Kafka, even a dropped field must be well-formed.
         """
         value = self.value(absent_type(self.message, spec, self.version), node, path)
         if not spec.ignorable and not is_default(spec, value):
@@ -218,10 +219,10 @@ def _join(path: str, name: str) -> str:
 
 
 def _decode_base64(text: str) -> bytes:
-    """Bytes of base64 as Kafka's converter reads it. Raises ValueError on what that refuses.
+    """Returns the bytes of base64 as Kafka's converter reads it; raises ValueError like it.
 
-    Each four characters stand for themselves, so that padding may be anywhere, and white space is
-    allowed in front of them and at the end.
+    Each group of four characters is decoded by itself, so that padding may stand anywhere. White
+    space is allowed before a group and at the end.
     """
     if not _BASE64.fullmatch(text):
         raise ValueError
@@ -235,7 +236,7 @@ _PADDED = re.compile(r"[^=]+=*")
 
 
 def _json_kind(node: object) -> str:
-    """Returns a JSON value named for a message."""
+    """Describes a JSON value for an error message."""
     if type(node) is int and node.bit_length() > 128:
         return f"a number of {node.bit_length()} bits"
     if node is None or isinstance(node, bool | int | float):

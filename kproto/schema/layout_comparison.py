@@ -1,8 +1,7 @@
-"""What differs between two layouts that should be the same version of the same message.
+"""Compares two layouts that should be the same version of the same message.
 
-It owns the comparison, field by field, and how a type and a default are said in words. What two
-versions of one message add to each other is for `changes`; the generator reports what releases
-changed of one version.
+Compares field by field, and describes types and defaults in words. `changes` compares two versions
+of one message; the generator uses this comparison for one version in two releases.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ __all__ = [
 
 
 class DifferenceKind(StrEnum):
-    """What kind of difference it is."""
+    """The kind of a difference."""
 
     FIELD_RENAMED = "field renamed"
     FIELD_TYPE = "type changed"
@@ -40,10 +39,10 @@ class DifferenceKind(StrEnum):
 
     @property
     def other_bytes(self) -> bool:
-        """Returns whether the bytes of the version changed.
+        """Returns whether the version has other bytes.
 
-        They stay when a name or a default changes, when an array of primitives becomes one of
-        structs with that one field, and with tagged fields, which a reader may not know.
+        The bytes stay the same if a name or a default changes, if an array of primitives becomes an
+        array of structs with that one field, and for tagged fields, which a reader may not know.
         """
         return self in {
             DifferenceKind.FIELD_TYPE,
@@ -56,7 +55,7 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LayoutDifference:
-    """One difference: `field` is the path of the field, or of the struct, by its newer names."""
+    """One difference: `field` is the path of the field, or of the struct, in its newer names."""
 
     kind: DifferenceKind
     field: str
@@ -89,7 +88,7 @@ def compare_layouts(
 
 
 def _moved(old: list[str], new: list[str]) -> bool:
-    """Whether a field stands elsewhere, none being added or dropped that would explain it."""
+    """Returns whether a field moved, although none was added or dropped that would explain it."""
     return len(old) == len(new) and any(
         name in new and new.index(name) != index for index, name in enumerate(old)
     )
@@ -140,7 +139,7 @@ def _compare_fields(old: LayoutField, new: LayoutField, prefix: str) -> Iterator
         yield LayoutDifference(kind, path, f"was {was}; is {after}")
     elif old.name != new.name:
         yield LayoutDifference(DifferenceKind.FIELD_RENAMED, path, f"was {old.name}")
-    # By their text: -0.0 equals 0.0 and has other bytes, and NaN does not equal itself.
+    # Compared as text: -0.0 equals 0.0 but has other bytes, and NaN does not equal itself.
     if before == after and repr(old.default) != repr(new.default):
         detail = f"was {default_words(old)}; is {default_words(new)}"
         yield LayoutDifference(DifferenceKind.DEFAULT, path, detail)
@@ -150,9 +149,9 @@ def _compare_fields(old: LayoutField, new: LayoutField, prefix: str) -> Iterator
 
 
 def default_words(field: LayoutField) -> str:
-    """A default as a definition writes it: true, 1.5, a uuid in base64url, "" of what is empty.
+    """Returns a default as a definition writes it: true, 1.5, a uuid in base64url, "" if empty.
 
-    Only a struct that is not null has no word of its own.
+    Only a struct that is not null has no such text.
     """
     default = field.default
     match default:
@@ -170,7 +169,7 @@ def default_words(field: LayoutField) -> str:
 
 
 def wire_words(wire: WireType) -> str:
-    """Returns a type in words, a struct's own fields left out; records are bytes on the wire."""
+    """Describes a type, without the fields of a struct; records are bytes on the wire."""
     if wire.element is not None:
         name = f"[]{wire_words(wire.element)}"
     else:
@@ -181,7 +180,7 @@ def wire_words(wire: WireType) -> str:
 def _boxed(wire: WireType) -> str | None:
     """Returns the array of primitives that has the bytes of an array of structs with one field.
 
-    A flexible struct ends with its tagged fields, and so has bytes of its own.
+    Returns None for a flexible struct, because it ends with its tagged fields and has other bytes.
     """
     struct = None if wire.element is None else wire.element.struct
     if struct is None or struct.flexible or len(struct.fields) != 1 or struct.tagged:

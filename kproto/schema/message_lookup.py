@@ -1,7 +1,7 @@
-"""Which messages people mean: by name, by the name of an API, by an api key, in any case.
+"""Finds messages by name, by the name of an API, or by an api key, in any case.
 
-The one place for it: what takes a message by name asks here, so that all take the same names and
-tell the nearest in the same words.
+Every command that takes a message by name uses this module, so that all accept the same names and
+suggest the nearest ones in the same words.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ __all__ = ["find_messages"]
 #: Api keys are int16.
 _MAX_KEY_DIGITS: Final = 5
 
-#: How much of a name that is wrong an error shows.
+#: How many characters of an unknown name an error shows.
 _SHOWN: Final = 80
 
 
 def find_messages(text: str, known: Definitions | None = None) -> tuple[MessageSpec, ...]:
-    """Returns the messages that `text` names, in whatever case.
+    """Returns the messages that `text` names, in any case of letters.
 
-    The message of that name (`HeartbeatRequest`); else request and response, in this order, of the
-    API of that name (`Heartbeat`) or key (`12`); else the messages that a release once called so.
-    `known` are the definitions to look in, by default those of Kafka. Never empty: raises
-    UnknownNameError, which tells the nearest.
+    The message of that name (`HeartbeatRequest`); else the request and response, in this order, of
+    the API with that name (`Heartbeat`) or key (`12`); else the messages that a release once called
+    so. `known` are the definitions to search, by default those of Kafka. Never returns an empty
+    tuple: raises UnknownNameError, which suggests the nearest names.
     """
     known = union() if known is None else known
     if text.isascii() and text.isdigit():

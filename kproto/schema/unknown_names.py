@@ -1,4 +1,4 @@
-"""The error of a name, a release or a version that there is none of; it tells the nearest."""
+"""The error for an unknown name, release or version, which suggests the nearest known ones."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ..wire.errors import KprotoError
 
 __all__ = ["UnknownNameError", "nearest", "unknown_name_error"]
 
-#: How many names an error tells; more would hide the right one.
+#: How many names an error suggests; more would hide the right one.
 MAX_TOLD: Final = 3
 
 
 class UnknownNameError(KprotoError, LookupError):
-    """There is nothing of that name; the message tells the nearest that there is."""
+    """Raised for an unknown name; the message suggests the nearest known names."""
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The known names most like `name`, the best first; case does not count. At most MAX_TOLD."""
+    """Returns the known names most like `name`, best first, in any case; at most MAX_TOLD."""
     by_folded: dict[str, str] = {}
     for each in known:
         by_folded.setdefault(each.casefold(), each)
-    # A part of a name, however short, is nearer than anything that only looks alike.
+    # A name that contains `name`, however short, is nearer than one that only looks similar.
     folded = name.casefold()
     holding = sorted((each for each in by_folded if folded and folded in each), key=len)
     alike = get_close_matches(folded, by_folded, n=MAX_TOLD, cutoff=0.5)
@@ -31,7 +31,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown_name_error(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """Returns the error: `what` says what kind of name it is, such as `no message is called`."""
+    """Returns the error; `what` begins its text, such as `no message is called`."""
     names = [*known]
     found = nearest(name, names)
     if found:

@@ -3,8 +3,8 @@
 The client chooses a version by these limits. Above the last version of a set field, the field would
 be dropped silently, because most such fields are ignorable (a topic's name, when later versions
 have topic ids only). Below the first version of a set field, `encode` refuses it. An ignorable
-field is dropped there instead, which is intended, except for the id of the topic or group that the
-message is about. Knows definitions and values, no peer.
+field is dropped there instead, which is intended, except for an id, which identifies the subject of
+the message. Knows definitions and values, no peer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SetField(NamedTuple):
 
 
 class _VersionedField(NamedTuple):
-    """Holds a field that not every version has, and the fields of its struct that replace it."""
+    """A field that not every version has, with the fields of its struct that may replace it."""
 
     attribute: str
     field: FieldSpec
@@ -43,7 +43,7 @@ class _VersionedField(NamedTuple):
 
 
 class VersionedFields(NamedTuple):
-    """Lists the fields of a struct that a later version removed or added, and structs with such."""
+    """The fields of a struct that some version removed or added, and the structs that have such."""
 
     removed: tuple[_VersionedField, ...]
     added: tuple[_VersionedField, ...]
@@ -64,7 +64,7 @@ def highest_version_limit(shape: VersionedFields, value: object) -> SetField | N
 
 
 def lowest_version_limit(shape: VersionedFields, value: object) -> SetField | None:
-    """Returns the set field whose versions begin last; None if every set field may be dropped.
+    """Returns the set field whose versions begin last; None if all set fields may be dropped.
 
     Ignorable fields do not count, because `encode` may drop them, except for an id: it counts
     unless the name that older versions have in its place is set too.

@@ -1,10 +1,10 @@
-"""Walks the bytes of a message by its layout and finds the first thing that is wrong with them.
+"""Reads the bytes of a message by its layout and finds the first fault in them.
 
-It owns what each type is on the wire, and the words for what can be wrong with it. It keeps no
-value: what it keeps is a function for each array, struct and run of simple fields of the layout,
-made once and called each time that these stand in the bytes. A run goes by the readers of `wire`,
-as generated code does, and asks why only where one of them stumbles. So a walk takes about as long
-as reading, and no memory. Knows neither messages nor versions, nor what the bytes mean.
+Has the wire form of each type, and the words for each fault. It keeps no value: it builds one
+function for each array, struct and run of simple fields of the layout, and calls it each time that
+part occurs in the bytes. A run uses the readers of `wire`, like generated code, and looks for the
+reason only if one of them fails. Validation thus takes about as long as reading, and no memory.
+Knows neither messages nor versions, nor the meaning of the bytes.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from .versions import Versions
 
 __all__ = ["SIZES", "BytesFault", "validate", "versions_in_words"]
 
-#: The width of each type of fixed width, in bytes.
+#: The size in bytes of each type of fixed width.
 SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.items()}
 
-#: Lengths that are no varints, by their width.
+#: Lengths that are not varints, by their width.
 _LENGTHS: Final = {2: struct.Struct(">h"), 4: struct.Struct(">i")}
 
-#: Reads one value, by data and position; the position behind it comes second.
+#: Reads one value at a position of the data; returns the value and the position behind it.
 _Reader: TypeAlias = Callable[[bytes, int], tuple[object, int]]
 
-#: By kind, then compact, then nullable. What they take is right, but for an end behind the data.
+#: Keyed by kind, compact, nullable. A reader accepts only valid values, but may pass the data's
+#: end.
 _READERS: Final[dict[tuple[str, bool, bool], _Reader]] = {
     ("string", False, False): reading.read_string,
     ("string", False, True): reading.read_nullable_string,
@@ -55,10 +56,10 @@ _READERS: Final[dict[tuple[str, bool, bool], _Reader]] = {
     },
 }
 
-#: Goes over one value: from the position where it begins to the one behind it.
+#: Validates one value: takes the position where it begins and returns the one behind it.
 _Step: TypeAlias = Callable[[int], int]
 
-#: Goes over so many elements, from a position on.
+#: Validates `count` elements from a position on.
 _Elements: TypeAlias = Callable[[int, int], int]
 
 #: A field: its attribute and its type.
@@ -66,9 +67,9 @@ _Named: TypeAlias = tuple[str, WireType]
 
 
 class BytesFault(Exception):  # noqa: N818 - a finding, which `explain` makes an error of
-    """What is wrong, and where: `offset` in the data, `path` as errors write it.
+    """A fault: the reason, its `offset` in the data, and its `path` as errors write it.
 
-    The path is put together on the way up, so that it costs nothing where nothing is wrong.
+    The path is built on the way up from the fault, so that valid bytes pay nothing for it.
     """
 
     def __init__(self, reason: str, offset: int) -> None:
@@ -78,13 +79,13 @@ class BytesFault(Exception):  # noqa: N818 - a finding, which `explain` makes an
         self.offset = offset
 
     def inside(self, name: str) -> None:
-        """The fault is one of something inside the field, or the element, of that name."""
+        """Prepends the field or element `name`, which contains the fault, to the path."""
         dot = "." if name and self.path and not self.path.startswith("[") else ""
         self.path = f"{name}{dot}{self.path}"
 
 
 class _NullFault(BytesFault):
-    """Null where the version does not allow it."""
+    """Null in a version that does not allow it."""
 
     def __init__(self, offset: int) -> None:
         super().__init__("null", offset)
@@ -105,7 +106,7 @@ def versions_in_words(versions: Versions) -> str:
 
 
 def _fixed_width(kind: WireType) -> int | None:
-    """Returns how many bytes each value of the type takes; None where that varies."""
+    """Returns the size in bytes of each value of the type; None if it varies."""
     if kind.struct is None or kind.nullable or kind.kind != "struct":
         return SIZES.get(kind.kind)
     if kind.struct.flexible:
@@ -115,7 +116,7 @@ def _fixed_width(kind: WireType) -> int | None:
 
 
 def _plain_width(kind: WireType) -> int | None:
-    """The width of a flexible struct of fixed width in front of its tags, of any other None."""
+    """Returns the size of a flexible struct of fixed width without its tags; None for others."""
     shape = kind.struct
     if shape is None or not shape.flexible or kind.nullable:
         return None
@@ -124,34 +125,33 @@ def _plain_width(kind: WireType) -> int | None:
 
 
 class _Place(NamedTuple):
-    """Where a part of a struct stands: the index of its first field, and the name of the last."""
+    """The position of a part of a struct: the index of its first field, the name of its last."""
 
     first: int
     name: str
 
 
-#: A field and the numbers in front of it: their place and width, and a reader or a step for the
-#: field, and whether that is a struct with a byte in front that says whether it is there.
-#: A plain tuple, as those come apart fastest.
+#: A field and the numbers before it: their place and width, a reader or a step for the field, and
+#: whether the field is a struct with a presence byte. A plain tuple, which unpacks fastest.
 _Part: TypeAlias = tuple[_Place, int, _Reader | None, _Step, bool]
 
 
 class _Validator:
-    """Makes the steps over one buffer."""
+    """Builds the steps for one buffer."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.size = len(data)
 
     def value(self, kind: WireType) -> _Step:
-        """Returns a value that stands by itself: in a tag, or as an element."""
+        """Builds the step for a value that stands by itself: in a tag, or as an element."""
         if kind.struct is None or (kind.nullable and not kind.compact):
             return self.array(kind) if kind.kind == "array" else self.in_place([("", kind)])
         step = self.struct(kind.struct)
         return self.marked_struct(step) if kind.nullable else step
 
     def struct(self, shape: StructLayout) -> _Step:
-        """Returns the fields in their places, and the tags."""
+        """Builds the step for the fields of a struct and its tags."""
         in_place = self.in_place([(field.attribute, field.type) for field in shape.fields])
         if not shape.flexible:
             return in_place
@@ -170,7 +170,7 @@ class _Validator:
         return go
 
     def in_place(self, fields: Sequence[_Named]) -> _Step:
-        """One field after the other, in one loop; why one cannot be read is asked afterwards."""
+        """Builds one loop over the fields; it looks for the reason only after a reader failed."""
         data, size = self.data, self.size
         parts, width, behind = self.parts(fields)
         last = _Place(behind, "")
@@ -208,7 +208,7 @@ class _Validator:
         return go if parts else go_numbers
 
     def parts(self, fields: Sequence[_Named]) -> tuple[list[_Part], int, int]:
-        """The parts of the fields; then the width and the index of the numbers behind the last."""
+        """Returns the parts of the fields, then width and index of the numbers behind them."""
         parts: list[_Part] = []
         first = width = 0
         for index, (name, kind) in enumerate(fields):
@@ -218,7 +218,7 @@ class _Validator:
             read = _READERS.get((kind.kind, kind.compact, kind.nullable))
             marked = kind.struct is not None and kind.nullable
             if read is not None:
-                step: _Step = int  # which is never asked
+                step: _Step = int  # a placeholder that is never called
             elif kind.struct is not None:
                 step = self.struct(kind.struct)
             else:
@@ -228,13 +228,13 @@ class _Validator:
         return parts, width, first
 
     def one_by_one(self, fields: Sequence[_Named], pos: int) -> int:
-        """The fields from the one on that cannot be read, or from the numbers in front of it."""
+        """Validates fields one by one, from the unreadable one or the numbers before it on."""
         for name, kind in fields:
             try:
                 if kind.kind in {"string", "bytes", "records"}:
                     pos = self.text_or_bytes(kind, pos)
                     continue
-                width = SIZES.get(kind.kind, 1)  # 1 for the mark of a struct
+                width = SIZES.get(kind.kind, 1)  # 1 for the presence byte of a struct
                 if pos + width > self.size:
                     raise self.short(pos, width)
                 pos += width
@@ -263,7 +263,7 @@ class _Validator:
         return end
 
     def marked_struct(self, step: _Step) -> _Step:
-        """A struct in a tagged field, with a varint in front that says whether it is there."""
+        """Builds the step for a struct in a tagged field, which has a presence varint in front."""
 
         def go(pos: int) -> int:
             mark, pos = self.uvarint(pos)
@@ -286,11 +286,13 @@ class _Validator:
                 count, pos = data[pos] - 1, pos + 1
             else:
                 count, pos = length(pos)
-            if count <= 0:  # none, or null
+            if count <= 0:  # empty, or null
                 return pos
             if count > size - pos or count > MAX_ARRAY_ELEMENTS:
                 raise self.too_many(count, start, pos)
-            if elements is None:  # made where there are any, as most messages lack some
+            if (
+                elements is None
+            ):  # built at the first element, because most messages lack some arrays
                 elements = self.elements(element)
             return elements(count, pos)
 
@@ -355,7 +357,7 @@ class _Validator:
         return go
 
     def elements_with_tags(self, width: int, step: _Step) -> _Elements:
-        """Structs of so many bytes and, mostly, no tagged fields."""
+        """Builds the step for structs of `width` bytes that mostly have no tagged fields."""
         data, size = self.data, self.size
 
         def go(count: int, pos: int) -> int:
@@ -368,7 +370,7 @@ class _Validator:
 
     @staticmethod
     def one(step: _Step, pos: int, index: int, width: int = 0) -> int:
-        """One element, of which a fault says which it is; those before it have `width` each."""
+        """Validates one element and adds its index to a fault; others have `width` bytes."""
         try:
             return step(pos + index * width)
         except BytesFault as fault:
@@ -376,7 +378,7 @@ class _Validator:
             raise
 
     def length(self, kind: WireType, width: int) -> Callable[[int], tuple[int, int]]:
-        """A length in either form, -1 for null where that is allowed, and the position behind."""
+        """Builds the reader of a length, which returns -1 for an allowed null."""
         data, size, uvarint = self.data, self.size, self.uvarint
         least = -1 if kind.nullable else 0
         unpack = _LENGTHS[width].unpack_from
@@ -414,7 +416,7 @@ class _Validator:
         return BytesFault(f"{needed} needed and {rest} left", pos)
 
     def tags(self, shape: StructLayout) -> _Step:
-        """The tagged fields; a fault of their numbers and sizes is one of the struct itself."""
+        """Builds the step for tagged fields; the struct gets faults in tag numbers and sizes."""
         known = {field.tag: (field.attribute, self.value(field.type)) for field in shape.tagged}
         elsewhere = shape.tags_of_other_versions()
 
@@ -446,7 +448,7 @@ class _Validator:
         return count, end
 
     def part_of_tag(self, pos: int, what: str) -> tuple[int, int]:
-        """A number of what has no name of its own, so that a fault says what it is one of."""
+        """Reads a number that has no field name of its own, so that a fault names `what`."""
         if pos < self.size and self.data[pos] < 128:
             return self.data[pos], pos + 1
         try:
@@ -476,10 +478,10 @@ class _Validator:
         return end
 
     def long(self, pos: int) -> bool:
-        """Returns whether a varint there takes more than a byte, or is not there."""
+        """Returns whether the varint there is cut or longer than one byte."""
         return pos >= self.size or self.data[pos] > 127
 
 
 def _of(what: str, fault: BytesFault) -> NoReturn:
-    """Say of a fault what it is one of, where the path does not."""
+    """Raises the fault again with `what` in its reason, for parts that the path does not name."""
     raise BytesFault(f"{what}: {fault.reason}", fault.offset) from None

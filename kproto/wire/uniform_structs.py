@@ -36,9 +36,9 @@ class UniformStructs:
     """Finds the `struct.Struct` for uniform structs of one layout.
 
     The layout alternates format letters of numbers and the letter of an array:
-    `UniformStructs("hi", "i", "")` is an int16, an int32, an array of int32, and no number after it.
-    Each array begins with its count plus one in one byte, and each struct ends with one byte, the
-    count of its tagged fields, which must be 0.
+    `UniformStructs("hi", "i", "")` is an int16, an int32, an array of int32, and nothing behind it.
+    it. Each array begins with its count plus one in one byte, and each struct ends with one byte,
+    the count of its tagged fields, which must be 0.
     """
 
     __slots__ = ("_arrays", "_behind", "_found", "_latest", "_parts")

@@ -39,7 +39,7 @@ class Change:
     breaking: bool
 
     def to_json(self) -> dict[str, Any]:
-        """This change as plain data."""
+        """Returns this change as plain data."""
         return {
             "message": self.message,
             "versions": list(self.versions),
