@@ -1,6 +1,6 @@
-"""What is particular of Kafka's own messages: which are on the data path, which fields are secret.
+"""Tables about Kafka's own messages: the data path, and the structs that are mostly uniform.
 
-Tables and nothing else.
+Contains tables only.
 """
 
 from __future__ import annotations
@@ -29,6 +29,6 @@ DATA_PATH: Final = frozenset(
     }
 )
 
-#: Structs of messages on the data path, as (message, struct), whose arrays of numbers mostly have
-#: as many in one as in the next: the replicas of the partitions of a topic.
+#: Structs on the data path, as (message, struct), whose arrays of numbers mostly have equal counts:
+#: the replicas of the partitions of a topic.
 UNIFORM_STRUCTS: Final = frozenset({("MetadataResponse", "MetadataResponsePartition")})

@@ -1,8 +1,8 @@
-"""A strict JSON reader that remembers lines, for definition files.
+"""A strict JSON reader that keeps line numbers, for definition files.
 
-It owns the text: RFC 8259 JSON plus `//` and `/* */` comments, which Kafka's files use. The
-standard library's reader knows no comments, takes equal keys, NaN and Infinity, and tells no
-line of a value; here each node carries its own. Knows nothing of messages and fields.
+Reads RFC 8259 JSON plus `//` and `/* */` comments, which Kafka's files use. The standard library's
+reader allows no comments, accepts duplicate keys, NaN and Infinity, and reports no line of a value;
+here each node has its own. Knows nothing of messages and fields.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import DefinitionError
 
 __all__ = ["MAX_DEPTH", "JsonNode", "JsonText", "JsonValue", "read_json"]
 
-#: How deep objects and arrays may nest. Kafka's deepest definition needs 10; a bound keeps a
+#: The deepest nesting of objects and arrays. Kafka's deepest definition needs 10; the bound keeps a
 #: hostile file from exhausting the interpreter's stack.
 MAX_DEPTH = 64
 
@@ -24,7 +24,7 @@ JsonValue: TypeAlias = "dict[str, JsonNode] | list[JsonNode] | str | int | float
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A value, the line it stands on (that of its key, in an object), and a scalar's own text."""
+    """A value, its line (in an object, that of its key), and the text of a scalar."""
 
     value: JsonValue
     line: int
@@ -32,7 +32,7 @@ class JsonNode:
 
     @property
     def kind(self) -> str:
-        """What it is, in words fit for an error message."""
+        """Describes the value for an error message."""
         match self.value:
             case dict():
                 return "an object"
@@ -65,9 +65,9 @@ _ESCAPES = {
 
 @dataclass(frozen=True, slots=True)
 class JsonText:
-    """A text that was read: its value, and what is odd about it.
+    """A parsed text: its value and its oddities.
 
-    `repeated` tells the keys that stand twice in one object with the same scalar (with different
+    `repeated` lists the keys that stand twice in one object with the same scalar (with different
     values they are an error); `trailing_line` is the line of content behind the end, or None.
     """
 
@@ -77,10 +77,10 @@ class JsonText:
 
 
 def read_json(text: str, *, file: str, allow_trailing: bool = False) -> JsonText:
-    """Read one JSON value.
+    """Reads one JSON value.
 
-    Content behind the value is an error unless `allow_trailing`. Raises DefinitionError with
-    file and line.
+    Content behind the value is an error unless `allow_trailing`. Raises DefinitionError with file
+    and line.
     """
     reader = _Reader(text, file)
     node = reader.value(0)
@@ -92,7 +92,7 @@ def read_json(text: str, *, file: str, allow_trailing: bool = False) -> JsonText
 
 
 class _Reader:
-    """The text, and how far it has been read."""
+    """The text, and the position of the reader."""
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
@@ -103,7 +103,7 @@ class _Reader:
         self._counted = 0
 
     def line(self) -> int:
-        """Returns the line of the current position, counting on from where it was last asked."""
+        """Returns the line of the current position; counts from the last call on."""
         self._line += self.text.count("\n", self._counted, self.position)
         self._counted = self.position
         return self._line
@@ -113,7 +113,7 @@ class _Reader:
         return DefinitionError(reason, file=self.file, line=self.line())
 
     def skip(self) -> None:
-        """Pass over white space and comments."""
+        """Skips white space and comments."""
         match = _COMMENT_OR_SPACE.match(self.text, self.position)
         if match:
             self.position = match.end()
@@ -126,7 +126,7 @@ class _Reader:
         return self.text[self.position : self.position + 1]
 
     def value(self, depth: int) -> JsonNode:
-        """Read any value."""
+        """Reads any value."""
         if depth > MAX_DEPTH:
             raise self.error(f"nested more than {MAX_DEPTH} deep")
         match self.peek():
@@ -185,7 +185,7 @@ class _Reader:
                 return JsonNode(members, start)
 
     def _take_again(self, key: str, line: int, first: JsonNode, second: JsonNode) -> None:
-        """Note a key that repeats itself with the same scalar; refuse it with another value."""
+        """Records a duplicate key with the same scalar; refuses one with another value."""
         reason = f"the key {key!r} stands twice, first on line {first.line}"
         error = DefinitionError(reason, file=self.file, line=line)
         same = type(first.value) is type(second.value) and first.text == second.text
@@ -206,7 +206,7 @@ class _Reader:
                 return JsonNode(elements, start)
 
     def _goes_on(self, end: str, what: str) -> bool:
-        """Pass the comma or the end; true when another member follows."""
+        """Skips the comma or the end; returns whether another member follows."""
         found = self.peek()
         if found not in {",", end} or not found:
             missing = "the text ends inside" if not found else f"{found!r} stands inside"

@@ -1,6 +1,6 @@
-"""What must hold between the messages of one release: names and api keys are told apart.
+"""Rules between the messages of one release: names and api keys must be unique.
 
-Looks at definitions that each keep the rules for themselves, which are for `table`.
+Expects definitions that already satisfy the rules of `table`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["check_messages"]
 
 
 def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
-    """What is wrong between the messages of one release, told of the later one.
+    """Returns the conflicts between the messages of one release, each for the later message.
 
-    Two messages have one name, or names that make one module in Python, or one api key within a
-    module and type; or a struct of a request has the name of the response.
+    Two messages conflict if they have the same name, the same module name in Python, or the same
+    api key within a module and type; and if a struct of a request has the name of the response.
     """
     names: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
@@ -58,7 +58,7 @@ def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
 
 
 def _named_as(request: Definition, response: MessageSpec) -> list[DefinitionError]:
-    """A request knows the class of its response, so that no struct of it may have that name."""
+    """Checks that no struct of a request has the name of the response, whose class it imports."""
     reason = "the struct {} would have the name of the response in Python"
     return [
         of_place(request, place, "type", reason.format(name)).error

@@ -1,6 +1,6 @@
-"""What a rule finds, and the ways through a definition that rules share.
+"""The findings of rules, and iterators over a definition that rules share.
 
-Knows no rule. How strictly findings are taken is for `rules`.
+Knows no rule. `table` decides how strictly findings are treated.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = [
 
 
 class Profile(Enum):
-    """How strictly a definition is taken.
+    """How strictly a definition is checked.
 
-    LEGACY takes what releases before 3.0 contain: no flexibleVersions, which means none, and
-    content behind the end of a file. Each exception that it makes is reported.
+    LEGACY accepts features of releases before 3.0: no flexibleVersions, which means none, and
+    content behind the end of a file. Each accepted exception is reported.
     """
 
     STRICT = "strict"
@@ -40,7 +40,7 @@ class Profile(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found. One that is `accepted` is odd, and no reason to refuse."""
+    """The finding of a rule. An `accepted` one is odd, but not an error."""
 
     error: DefinitionError
     accepted: bool = False
@@ -73,7 +73,7 @@ def field_places(definition: Definition) -> Iterator[tuple[Place, FieldSpec]]:
 
 
 def field_groups(definition: Definition) -> Iterator[list[tuple[Place, FieldSpec]]]:
-    """Yields the fields of the message and of each struct, a list each."""
+    """Yields the fields of the message and of each struct, one list each."""
     groups: dict[int, list[tuple[Place, FieldSpec]]] = {}
     for place, field in field_places(definition):
         groups.setdefault(id(place.holder), []).append((place, field))

@@ -1,7 +1,7 @@
-"""The union of releases: one definition a message, each version as it was last released.
+"""The union of releases: one definition per message, each version as it was last released.
 
-It owns which message of one release is which of another, and what the union changed. How two
-definitions become one is for `merge`; whether a change between releases is allowed for `changes`.
+Finds which message of one release is which of another, and reports the changes that the union made.
+`merge` combines two definitions; `changes` judges whether a change between releases is allowed.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ __all__ = [
 ]
 
 
-#: The release called the message, or the version, otherwise; the bytes are the same.
+#: The release had another name for the message or the version; the bytes are the same.
 MESSAGE_RENAMED: Final = "message renamed"
 MESSAGE_RENUMBERED: Final = "message renumbered"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
-    """Where the union says something else than a release did.
+    """A difference between the union and a release.
 
     `kind` is `message renamed` or `message renumbered`, which keep the bytes, or the value of a
-    DifferenceKind: then the same version is another in a newer release, which wins.
+    DifferenceKind: then a newer release changed the version, and the newer one wins.
     """
 
     message: str
@@ -61,7 +61,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """The messages of several releases, by name, and what they changed of each release."""
+    """The messages of several releases, by name, and the differences from each release."""
 
     releases: tuple[str, ...]
     messages: tuple[MessageSpec, ...]
@@ -70,16 +70,16 @@ class Union:
     origins: Origins = field(default=NO_ORIGINS, compare=False)
 
     def message(self, name: str) -> MessageSpec:
-        """Returns the message that the union calls so. Raises KeyError."""
+        """Returns the message called `name` in the union. Raises KeyError."""
         for message in self.messages:
             if message.name == name:
                 return message
         raise KeyError(f"the union has no message {name}")
 
     def resolve(self, name: str, version: int, kind: str) -> tuple[MessageSpec, int]:
-        """The message and version that stand for what a release called `name` of type `kind`.
+        """Returns the message and version for `name` and `version` of type `kind` in some release.
 
-        Raises KeyError when no release had it.
+        Raises KeyError if no release had it.
         """
         for message in self.messages:
             for entry in message.formerly:
@@ -97,9 +97,9 @@ def load_union(schemas: Path) -> Union:
 
 
 def unite(releases: Sequence[Release]) -> Union:
-    """Returns the union of releases, which stand oldest first.
+    """Returns the union of releases, which must be oldest first.
 
-    Raises DefinitionError when two of them cannot be united.
+    Raises DefinitionError if two of them cannot be united.
     """
     if not releases:
         raise DefinitionError("there is no release to unite")
@@ -125,19 +125,19 @@ def unite(releases: Sequence[Release]) -> Union:
     return replace(made, differences=tuple(layout_differences(made, releases)))
 
 
-# Which message of an older release is which of a newer one
+# Finding which message of an older release is which of a newer one
 
 
 @dataclass(slots=True)
 class _Newer:
-    """The messages of a newer release, with their files, while older ones are put into them."""
+    """The messages of a newer release, with their files, while older messages are merged in."""
 
     by_name: dict[str, MessageSpec]
     files: dict[str, tuple[str, ...]]
     older_files: Mapping[str, tuple[str, ...]]
 
     def put(self, message: MessageSpec, old: MessageSpec) -> None:
-        """Take `message` as what it is now, `old` being a part of it."""
+        """Puts `message` in the place of its newer definition, with `old` merged in."""
         new, name = self.by_name.get(message.name), message.name
         files: list[str] = []
         if new is None or new.valid_versions:  # else it only says that there was such a message
@@ -177,9 +177,9 @@ def _unite(
 
 
 def changed_type(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
-    """Whether the newer message of the name is of a type that has nothing to do with the older's.
+    """Returns whether the newer message of that name has an unrelated type.
 
-    Keys and values of coordinators were `data` once; each version of a key is a key of its own now.
+    Coordinators' keys and values were `data` once; each version of a key is now a key of its own.
     """
     new = newer.get(old.name, old)
     if _is_renumbered_key(old, newer):
@@ -195,7 +195,7 @@ def _same_name(old: MessageSpec, newer: _Newer) -> MessageSpec | None:
 
 
 def _is_renumbered_key(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
-    """Returns whether a coordinator's key was plain data, its version what is the api key now."""
+    """Returns whether a coordinator's key was plain data, its version the current api key."""
     new = newer.get(old.name, old)
     return (old.type, new.type) == ("data", "coordinator-key")
 
@@ -203,14 +203,14 @@ def _is_renumbered_key(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bo
 def _key_numbered(
     number: int, module: str | None, messages: Mapping[str, MessageSpec]
 ) -> MessageSpec | None:
-    """Returns the coordinator's key of that number in a module."""
+    """Returns the coordinator's key with that number in a module."""
     kind = (module, "coordinator-key", number)
     same = (each for each in messages.values() if (each.module, each.type, each.api_key) == kind)
     return next(same, None)
 
 
 def _put_renumbered(old: MessageSpec, newer: _Newer) -> None:
-    """Say of each key that the older data became which version of it that is.
+    """Records for each key which version of the older data it was.
 
     Version N of the data is version 0 of api key N: the int16 in front of the bytes is the same.
     """
@@ -231,7 +231,7 @@ def _put_renumbered(old: MessageSpec, newer: _Newer) -> None:
 
 
 def _names_of(message: MessageSpec, version: int) -> Iterator[tuple[str, str, int]]:
-    """Yields every name, type and number under which a release knew this version of `message`."""
+    """Yields every name, type and number that a release gave to this version of `message`."""
     yield message.name, message.type, version
     for entry in message.formerly:
         number = version - entry.becomes + entry.versions.lowest
@@ -239,16 +239,17 @@ def _names_of(message: MessageSpec, version: int) -> Iterator[tuple[str, str, in
             yield entry.name, entry.type, number
 
 
-#: Types whose api key tells which message it is; other types have none, or share it.
+#: Types whose api key identifies the message; other types have none, or share it.
 _KEYED_TYPES: Final = frozenset(
     {"request", "response", "metadata", "coordinator-key", "coordinator-value"}
 )
 
 
 def _renamed(old: MessageSpec, newer: _Newer, older_names: set[str]) -> MessageSpec | None:
-    """Returns the newer message of the same module, type and api key, which the older did not know.
+    """Returns the newer message of the same module, type and api key, with a new name.
 
-    A reused number does not make it the same message: the bytes of shared versions must agree.
+    A reused number does not prove that it is the same message: the bytes of shared versions must
+    agree.
     """
     if old.type not in _KEYED_TYPES or old.api_key is None:
         return None
@@ -268,11 +269,11 @@ def _with_former_name(merged: MessageSpec, old: MessageSpec) -> MessageSpec:
     return replace(merged, formerly=(*merged.formerly, former))
 
 
-# What the union changed
+# Differences between the union and each release
 
 
 def layout_differences(made: Union, releases: Sequence[Release]) -> Iterator[Difference]:
-    """Yields every difference between the union and what each release says of each version."""
+    """Yields every difference between the union and each version of each release."""
     for release in releases:
         for message in release.messages:
             for version in message.valid_versions:
