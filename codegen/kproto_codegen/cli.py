@@ -25,7 +25,7 @@ from .errors import DefinitionError, MissingPackageError
 from .releases.importer import ImportedRelease, read_any, read_releases
 from .releases.release import Release, write_release
 from .union.changes import format_changes, release_changes
-from .union.history import load_union
+from .union.release_union import load_union
 
 __all__ = ["main"]
 

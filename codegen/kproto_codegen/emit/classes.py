@@ -92,7 +92,7 @@ def _lazy(field: FieldPlan) -> list[str]:
     return [
         "@property",
         f"def {name}(self) -> {field.annotation}:",
-        '    """Made at its defaults when it is first asked for: few messages carry it."""',
+        '    """The value; created at the first access, because few messages carry it."""',
         f"    if {place} is DEFAULT:",
         f"        {place} = {field.fresh_default()}",
         f"    return {place}",
@@ -110,7 +110,7 @@ def _packed(field: FieldPlan, imports: Imports) -> list[str]:
     return [
         "@property",
         f"def {name}(self) -> {field.annotation}:",
-        '    """Made of the bytes that were read when it is first asked for."""',
+        '    """The numbers; decoded from the bytes of the message at the first access."""',
         f"    if type({place}) is PACKED:",
         f"        packed: Any = {place}",
         f"        {place} = [*{shapes}[len(packed) // {size}].unpack(packed)]",
@@ -133,11 +133,11 @@ def _finders(plan: StructPlan) -> list[str]:
     name = plan.class_name
     return [
         *_method("find", parameters, f"{name} | None"),
-        '    """An element with that key, or None; the first, if none was moved or changed."""',
+        '    """Returns an element with that key, or None; the first if none moved or changed."""',
         f"    return self._find({names})",
         "",
         *_method("find_all", parameters, f"list[{name}]"),
-        '    """Every element with that key, in order."""',
+        '    """Returns every element with that key, in order."""',
         f"    return self._find_all({names})",
     ]
 

@@ -28,7 +28,7 @@ from .code import (
 )
 from .imports import Imports
 from .plan import FieldPlan, Form, Run, StructPlan, Style
-from .readers import READERS, Reader, alike_elements, even_elements
+from .readers import READERS, Reader, fixed_size_elements, uniform_elements
 from .wrapping import WIDTH
 from .writers import WRITERS, PresentWriter, Writer
 
@@ -70,10 +70,10 @@ def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
         return [For("_ in range(count)", (f"entry = new({name})", *code, "entries.append(entry)"))]
 
     def together(run: Run, forms: tuple[Form, ...], code: Code) -> Code:
-        if plan.of_array and run.even(forms):
-            return even_elements(plan, imports, run, forms, code)
-        if plan.of_array and run.alike(forms):
-            return alike_elements(plan, imports, run, forms, code)
+        if plan.of_array and run.is_fixed_size(forms):
+            return fixed_size_elements(plan, imports, run, forms, code)
+        if plan.of_array and run.is_uniform(forms):
+            return uniform_elements(plan, imports, run, forms, code)
         return code
 
     kind = f"{name}Collection" if plan.keys else f"list[{name}]"
@@ -84,7 +84,7 @@ def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
         "return entries, pos",
     ]
     parameters = "data: bytes, pos: int, count: int, version: int"
-    return function(f"_read_{plan.snake}", parameters, f"tuple[{kind}, int]", body)
+    return function(f"_read_{plan.snake_name}", parameters, f"tuple[{kind}, int]", body)
 
 
 def _write_structs(plan: StructPlan, imports: Imports) -> Lines:
@@ -96,7 +96,7 @@ def _write_structs(plan: StructPlan, imports: Imports) -> Lines:
 
     body = _layouts(plan, lambda: WRITERS[plan.style](plan, "entry", imports), loop)
     parameters = f"append: Append, entries: Collection[{plan.class_name}], version: int"
-    return function(f"_write_{plan.snake}", parameters, "None", body)
+    return function(f"_write_{plan.snake_name}", parameters, "None", body)
 
 
 def _layouts(
@@ -161,7 +161,7 @@ def _read_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
         "return end",
     ]
     parameters = f"{target}: {plan.class_name}, data: bytes, pos: int, version: int"
-    return function(f"_read_{plan.snake}_tags", parameters, "int", body)
+    return function(f"_read_{plan.snake_name}_tags", parameters, "int", body)
 
 
 def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
@@ -193,7 +193,7 @@ def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
     known = f"({numbers},)" if len(plan.tagged) == 1 else f"({numbers})"
     body.append(f"write_tags(out, tagged, {target}._unknown_tags, {known})")
     parameters = f"out: Append, {target}: {plan.class_name}, version: int"
-    return function(f"_write_{plan.snake}_tags", parameters, "None", body)
+    return function(f"_write_{plan.snake_name}_tags", parameters, "None", body)
 
 
 def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
@@ -230,7 +230,7 @@ def default_functions(plans: Sequence[StructPlan], imports: Imports) -> list[Lin
             is_default, _ = field.default_tests(f"entry.{field.slot}")
             tests.append(is_default.alone)
         tests.append("not entry._unknown_tags")
-        head = f"def _is_default_{plan.snake}(entry: {plan.class_name}) -> bool:"
+        head = f"def _is_default_{plan.snake_name}(entry: {plan.class_name}) -> bool:"
         made.append([head, *indent(_returned(tests))])
     return made[::-1]
 

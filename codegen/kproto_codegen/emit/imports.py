@@ -64,7 +64,7 @@ class Imports:
         self._shapes[name] = letters
         return name, struct.calcsize(letters)
 
-    def alike_shapes(self, types: list[str]) -> str:
+    def uniform_shapes(self, types: list[str]) -> str:
         """Returns the name of the UniformStructs for a layout; `int32[]` is an array of numbers."""
         words, parts = [], [""]
         for kind, group in groupby(types):

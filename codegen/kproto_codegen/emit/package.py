@@ -126,7 +126,7 @@ def _package_source(messages: Sequence[MessageSpec], package: str, made_from: Se
         if entry.name not in names
     }
     pairs = sorted((module_name(spec.name), class_name(spec.name)) for spec in messages)
-    about = f"The messages of {package}: each class is loaded when it is first asked for."
+    about = f"The messages of {package}; each class is loaded at its first access."
     return rendered(
         "package.py.j2",
         head(about, made_from),

@@ -113,7 +113,7 @@ class FieldPlan:
     attribute: str
     collection: bool
     #: Whether no current layout has it, for a message on the data path.
-    gone: bool = False
+    obsolete: bool = False
     #: Whether it is an array of numbers whose slot may hold their bytes until the first access.
     packed: bool = False
 
@@ -170,7 +170,7 @@ class FieldPlan:
         """
         spec = self.spec
         tagged = bool(spec.tagged_versions) and spec.tagged_versions.covers(spec.versions)
-        absent = (spec.is_struct and tagged) or (spec.is_array and self.gone)
+        absent = (spec.is_struct and tagged) or (spec.is_array and self.obsolete)
         return absent and not self.nullable and self.attribute not in NEVER_LAZY
 
     @property
@@ -308,7 +308,7 @@ class Run:
     items: tuple[FieldPlan | None, ...]  # None stands for the tagged fields
     segments: tuple[tuple[Versions, tuple[Form, ...]], ...]
 
-    def even(self, forms: tuple[Form, ...]) -> bool:
+    def is_fixed_size(self, forms: tuple[Form, ...]) -> bool:
         """Returns whether structs of that layout have one size if they have no tagged fields.
 
         Used for flexible layouts only: few clients send older ones, so that the gain is not worth
@@ -323,10 +323,10 @@ class Run:
                 written.add(item.kind)
         return bool(written) and written <= _FIXED_WIDTH
 
-    def alike(self, forms: tuple[Form, ...]) -> bool:
+    def is_uniform(self, forms: tuple[Form, ...]) -> bool:
         """Returns whether structs of that layout have one size if their arrays have equal counts.
 
-        Used for flexible layouts only, as `even`.
+        Used for flexible layouts only, like `is_fixed_size`.
         """
         written = [
             (item.packed, item.kind)
@@ -361,7 +361,7 @@ class StructPlan:
         return class_name(self.name)
 
     @property
-    def snake(self) -> str:
+    def snake_name(self) -> str:
         """Returns the name for function names."""
         return snake_case(self.name)
 

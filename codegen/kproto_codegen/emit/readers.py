@@ -18,7 +18,7 @@ from .code import Code, Condition, For, Statement, choose, when
 from .imports import Imports
 from .plan import FieldPlan, Form, Kind, Run, StructPlan, Style, TagsForm
 
-__all__ = ["READERS", "Reader", "alike_elements", "even_elements"]
+__all__ = ["READERS", "Reader", "fixed_size_elements", "uniform_elements"]
 
 #: From this many elements on, one Struct for all is faster than one call for each.
 _SEVERAL: Final = 5
@@ -96,7 +96,7 @@ class Reader(Block):
     def tags(self, start: str) -> str:
         """Returns the code that reads the tagged fields, at least one, from `start` on."""
         if self.plan.tagged:
-            return f"pos = _read_{self.plan.snake}_tags({self.target}, data, {start}, version)"
+            return f"pos = _read_{self.plan.snake_name}_tags({self.target}, data, {start}, version)"
         self.imports.wire("reading", "read_unknown_tags")
         return f"{self.target}._unknown_tags, pos = read_unknown_tags(data, {start})"
 
@@ -160,8 +160,7 @@ class _StraightReader(Reader):
     def _flush_over(self, passed: _Passed) -> None:
         """Emits code that reads numbers as if the array between them were empty or null.
 
-        That is mostly so. If not, the code reads the numbers behind it again; enough bytes exist.
-        cases.
+        If it is not, the code reads the numbers behind it again; there are enough bytes either way.
         """
         field, form, place = passed.array
         behind = self.numbers[passed.at + 1 :]
@@ -295,7 +294,7 @@ class _StraightReader(Reader):
         self.code.append(choose(branches, slow))
 
 
-class _EvenReader(_StraightReader):
+class _FixedSizeReader(_StraightReader):
     """Emits the assignment of a whole struct from a tuple, `fields`."""
 
     def __init__(self, plan: StructPlan, imports: Imports) -> None:
@@ -321,7 +320,7 @@ class _EvenReader(_StraightReader):
         super().end(TagsForm(flexible=False))
 
 
-def even_elements(
+def fixed_size_elements(
     plan: StructPlan, imports: Imports, run: Run, forms: tuple[Form, ...], each: Code
 ) -> Code:
     """Returns code that reads `count` structs of one size with one Struct, or by `each`.
@@ -329,7 +328,7 @@ def even_elements(
     It uses `each` for few structs, if one has tagged fields (which move the bytes behind them), and
     if bytes are missing.
     """
-    reader = _EvenReader(plan, imports)
+    reader = _FixedSizeReader(plan, imports)
     code = reader.struct(run, forms)
     new = f"entry = new({plan.class_name})"
     together: Code = [
@@ -348,35 +347,35 @@ def even_elements(
     ]
 
 
-class _AlikeReader(_EvenReader):
+class _UniformReader(_FixedSizeReader):
     """Emits the same for structs with arrays of numbers, which stay bytes."""
 
     def _take_shape(self, kinds: list[str]) -> None:
         *fields, _ = kinds  # the byte of the tagged fields is understood
-        self.shape = self.imports.alike_shapes(fields)
+        self.shape = self.imports.uniform_shapes(fields)
 
     def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
         self.numbers.append((f"{field.spec.element_type}[]", place))
 
 
-def alike_elements(
+def uniform_elements(
     plan: StructPlan, imports: Imports, run: Run, forms: tuple[Form, ...], each: Code
 ) -> Code:
     """Returns code that reads `count` structs with one Struct, their arrays as bytes, or by `each`.
 
     It also uses `each` if the arrays of the structs have different counts.
     """
-    reader = _AlikeReader(plan, imports)
+    reader = _UniformReader(plan, imports)
     code = reader.struct(run, forms)
     new = f"entry = new({plan.class_name})"
     together: Code = [
-        "stop = pos + alike.size * count",
-        For("fields in alike.iter_unpack(data[pos:stop])", (new, *code, "entries.append(entry)")),
+        "stop = pos + uniform.size * count",
+        For("fields in uniform.iter_unpack(data[pos:stop])", (new, *code, "entries.append(entry)")),
         "pos = stop",
     ]
     return [
-        f"alike = {reader.shape}.of(data, pos, count) if count >= {_SEVERAL} else None",
-        when("alike is not None", together, each),
+        f"uniform = {reader.shape}.of(data, pos, count) if count >= {_SEVERAL} else None",
+        when("uniform is not None", together, each),
     ]
 
 

@@ -89,7 +89,7 @@ class Writer(Block):
             self.imports.wire("faults", "WireFault")
             self.code.append(when(tags, ["raise WireFault"]))
         elif self.plan.tagged:
-            self.code.append(f"_write_{self.plan.snake}_tags(append, {self.target}, version)")
+            self.code.append(f"_write_{self.plan.snake_name}_tags(append, {self.target}, version)")
         else:
             self.imports.wire("writing", "write_tags")
             write = f"write_tags(append, (), {tags})"

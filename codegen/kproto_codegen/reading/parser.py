@@ -15,7 +15,7 @@ from kproto.schema.specs import FieldSpec, MessageSpec, StructSpec
 from kproto.schema.versions import NO_VERSIONS, Versions
 
 from ..errors import DefinitionError
-from .jsontext import JsonNode, read_json
+from .json_text import JsonNode, read_json
 
 __all__ = [
     "MESSAGE_TYPES",

@@ -18,7 +18,7 @@ from typing import Final
 from ..error_code import ErrorCode
 from ..errors import DefinitionError
 from ..reading.parser import Definition, decode_text, read_form
-from ..rules.between import check_messages
+from ..rules.cross_message_rules import check_messages
 from ..rules.table import Profile, check_definition
 from .error_enum import (
     ERRORS_CLASS,

@@ -20,9 +20,9 @@ from kproto.schema.specs import MessageSpec
 from ..error_code import ErrorCode
 from ..errors import DefinitionError
 from ..origins import NO_ORIGINS, Origins
-from ..reading.jsontext import JsonNode, read_json
+from ..reading.json_text import JsonNode, read_json
 from ..reading.parser import Definition, read_definition, read_text
-from ..rules.between import check_messages
+from ..rules.cross_message_rules import check_messages
 from ..rules.table import checked_spec
 
 __all__ = [

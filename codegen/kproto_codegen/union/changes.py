@@ -17,7 +17,7 @@ from kproto.schema.specs import MessageSpec
 from kproto.schema.versions import Versions
 
 from ..releases.release import Release
-from .history import MESSAGE_RENAMED, MESSAGE_RENUMBERED, Union, changed_type, unite
+from .release_union import MESSAGE_RENAMED, MESSAGE_RENUMBERED, Union, changed_type, unite
 
 __all__ = ["Change", "format_changes", "release_changes"]
 

@@ -260,17 +260,17 @@ class _Merger:
             by_tag = {entry.tag: entry for entry in _present(new, version, tagged=True)}
             for entry in _present(old, version, tagged=True):
                 twin = by_tag.get(entry.tag)
-                if twin is not None and self._alike(entry, twin, version):
+                if twin is not None and self._same_bytes(entry, twin, version):
                     yield entry, twin
 
-    def _alike(self, old: FieldSpec, new: FieldSpec, version: int) -> bool:
+    def _same_bytes(self, old: FieldSpec, new: FieldSpec, version: int) -> bool:
         """Returns whether two fields have the same bytes in a version, tags inside excepted."""
         if _shape(old) != _shape(new) or old.element_type in PRIMITIVE_TYPES:
             return _shape(old) == _shape(new)
         before = _present(self.old_structs[old.element_type], version, tagged=False)
         after = _present(self.new_structs[new.element_type], version, tagged=False)
         return len(before) == len(after) and all(
-            self._alike(one, other, version) for one, other in zip(before, after, strict=True)
+            self._same_bytes(one, other, version) for one, other in zip(before, after, strict=True)
         )
 
     def _can_be_one(self, old: FieldSpec, new: FieldSpec) -> bool:

@@ -10,8 +10,14 @@ import pytest
 from kproto_codegen.error_code import ErrorCode
 from kproto_codegen.errors import DefinitionError
 from kproto_codegen.releases.release import Release, load_release
-from kproto_codegen.union.history import Difference, Union, layout_differences, load_union, unite
 from kproto_codegen.union.merge import wire_form
+from kproto_codegen.union.release_union import (
+    Difference,
+    Union,
+    layout_differences,
+    load_union,
+    unite,
+)
 
 from kproto import messages
 from kproto.messages.base import Message

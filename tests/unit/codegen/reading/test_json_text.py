@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kproto_codegen.errors import DefinitionError
-from kproto_codegen.reading.jsontext import MAX_DEPTH, JsonNode, read_json
+from kproto_codegen.reading.json_text import MAX_DEPTH, JsonNode, read_json
 
 
 def plain(node: JsonNode) -> Any:

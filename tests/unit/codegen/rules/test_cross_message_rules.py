@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kproto_codegen.reading.parser import parse_definition
-from kproto_codegen.rules.between import check_messages
+from kproto_codegen.rules.cross_message_rules import check_messages
 
 from ..samples import data, field, message
 
