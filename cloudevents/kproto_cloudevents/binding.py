@@ -1,8 +1,8 @@
-"""What the bindings share: the two modes, what a reader puts up with, and structured mode.
+"""The common part of protocol bindings: content modes, reader profiles, structured mode.
 
-A binding (`kafka`, `pulsar`) puts events into the messages of one system. Each has its own words
-for the parts of a message and its own text to cite; `BindingTerms` holds them. This module knows
-no header, no property, and none of the bindings.
+A protocol binding (`kafka`, `pulsar`) maps events to the messages of one system. `BindingTerms` has
+its words for the parts of a message, and its clauses to cite. This module knows no header, no
+property, and none of the bindings.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ __all__ = [
 
 
 class Profile(NamedTuple):
-    """What a reader puts up with beyond the binding, or refuses within it."""
+    """Deviations from the binding that a reader accepts, and unknown parts that it refuses."""
 
-    #: Take `CE_Type` and `Content-Type` for `ce_type` and `content-type`; Kafka's header keys are
+    #: Accept `CE_Type` and `Content-Type` for `ce_type` and `content-type`. Kafka's header keys are
     #: case-sensitive, but bridges from HTTP write them so.
     any_case_headers: bool = False
-    #: Refuse an unknown specversion and an unknown event format instead of passing them on.
+    #: Refuse an unknown specversion and an unknown event format instead of returning an opaque
+    #: event.
     refuse_unknown: bool = False
-    #: Kafka: take a record without a `ce_` header, whose value is a JSON object with a specversion,
-    #: for an event in structured mode, whatever its content type, which is the type of the data
-    #: where the value names none. So v1 of the official SDK writes events.
+    #: Kafka: read a record without a `ce_` header as structured mode if its value is a JSON object
+    #: with a specversion, whatever its content type. That is the type of the data if the value
+    #: names none. Version 1 of the official SDK writes such events.
     json_events: bool = False
 
 
@@ -49,15 +50,15 @@ LENIENT: Final = Profile(any_case_headers=True)
 
 
 class BindingTerms(NamedTuple):
-    """What a binding calls a message and its parts, and where it says what of them."""
+    """The words of a binding for a message and its parts, and the clauses that define them."""
 
-    #: Whose messages they are: Kafka, Pulsar.
+    #: The system: Kafka, Pulsar.
     system: str
-    #: What a message is called there.
+    #: The system's word for a message.
     message: str
     #: The header or property that names the event format.
     content_type: str
-    #: The part that is the event's document in structured mode.
+    #: The part of the message that is the event's document in structured mode.
     document: str
     mode_clauses: tuple[str, ...]
     document_clauses: tuple[str, ...]
@@ -65,7 +66,7 @@ class BindingTerms(NamedTuple):
 
 
 def mode_error(mode: object, terms: BindingTerms) -> CloudEventError:
-    """Returns the error for what is no mode."""
+    """Returns the error for an unknown content mode."""
     return CloudEventError(
         f"mode is binary or structured, not {mode!r}", clauses=terms.mode_clauses
     )
@@ -75,9 +76,9 @@ def mode_error(mode: object, terms: BindingTerms) -> CloudEventError:
 
 
 def event_format_named(media_type: MediaType | None, terms: BindingTerms) -> str | None:
-    """Returns the event format that a message's content type names; None when it names none.
+    """Returns the event format that a message's content type names; None if it names none.
 
-    Raises CloudEventError for the type of a batch, which is no one message.
+    Raises CloudEventError for the media type of a batch, which cannot be one message.
     """
     if media_type is None:
         return None
@@ -94,10 +95,10 @@ def event_format_named(media_type: MediaType | None, terms: BindingTerms) -> str
 def read_structured(
     document: bytes | None, media_type: str, terms: BindingTerms
 ) -> tuple[CloudEvent, EventFormat]:
-    """Read the event that is a whole message, and say in which format it was.
+    """Reads the event of a structured-mode message; returns it with its event format.
 
-    Raises UnknownFormatError for a media type that is not registered, CloudEventError for a null
-    document and for all that the format refuses.
+    Raises UnknownFormatError for an unregistered media type, CloudEventError for a null document
+    and for any error of the format.
     """
     event_format = find_format(media_type)
     if event_format is None:
@@ -119,7 +120,7 @@ def read_structured(
 
 
 def unwritable_error(given: object, terms: BindingTerms) -> CloudEventError:
-    """Returns the error for what is neither an event nor what a reader gave in its place."""
+    """Returns the error for an object that is neither an event nor a result of the reader."""
     return CloudEventError(
         f"{type(given).__name__} is no event to be written: pass what "
         f"from_{terms.system.lower()} gave, or send the {terms.message} itself",
@@ -128,5 +129,5 @@ def unwritable_error(given: object, terms: BindingTerms) -> CloudEventError:
 
 
 def only_as_it_came_error(reason: str, terms: BindingTerms) -> CloudEventError:
-    """Returns the error for a message that was not read, and is to go out as something else."""
+    """Returns the error for an unread message that is to be written in another form."""
     return CloudEventError(f"it goes out only as it came in: {reason}", clauses=terms.mode_clauses)

@@ -1,7 +1,7 @@
-"""Which mode a Kafka record is in, and in which event format (Kafka binding 3).
+"""Finds the content mode of a Kafka record, and its event format (Kafka binding 3).
 
-The content type decides, unless the reader is told. This module knows one header, and neither
-events nor what is done with the answer.
+The content type decides, unless the caller passes the mode. This module knows one header, and no
+events.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ KAFKA: Final = BindingTerms(
     batch_clauses=("Kafka binding 1.3",),
 )
 
-#: The event format of the content types met so far, `""` for those of binary mode. None stands
-#: for no content type at all.
+#: The event format of the content types seen so far, `""` for binary mode. The key None is a record
+#: without content type.
 FORMAT_NAMES: Final[dict[bytes | None, str]] = {None: ""}
 
 
 def format_name(raw: bytes | None, mode: Mode | None) -> str:
-    """Returns the event format that the record is in, `""` for binary mode (Kafka binding 3).
+    """Returns the event format of the record, `""` for binary mode (Kafka binding 3).
 
-    Raises CloudEventError for a batch, for a charset that a JSON event cannot have, and for a
-    mode that is none.
+    Raises CloudEventError for a batch, for a charset that a JSON event cannot have, and for an
+    unknown mode.
     """
     if mode == "binary":
         return ""
@@ -50,7 +50,7 @@ def format_name(raw: bytes | None, mode: Mode | None) -> str:
                 FORMAT_NAMES.clear()
                 FORMAT_NAMES[None] = ""
             FORMAT_NAMES[raw] = name
-    # Told to be structured without an event format's content type, it is JSON.
+    # Structured mode without an event format's content type means JSON.
     return name or ("" if mode is None else CLOUDEVENTS_JSON)
 
 
@@ -78,7 +78,7 @@ def _parsed_format_name(raw: bytes) -> str:
     return name
 
 
-#: Starts as the media type of an event format or of a batch does.
+#: Matches texts that begin like the media type of an event format or of a batch.
 _BROKEN_EVENT_TYPE: Final = re.compile(
     rb"[ \t]*application/cloudevents(?:-batch)?(?![a-z0-9!#$&^_.-])", re.IGNORECASE
 )

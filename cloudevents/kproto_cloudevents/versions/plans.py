@@ -1,10 +1,9 @@
-"""Checking the attributes of an event, by a plan where their names were met before.
+"""Checks the attributes of an event, by a cached plan if their names occurred before.
 
-The events of a topic name the same attributes in the same order. A plan is the checks that such a
-tuple of names calls for, looked up once. It is learnt from an event that was found right, so that
-its names are right and none that is required is missing; the values are checked by it as they are
-without it. Names come from outside, so that plans are few and short. Where the attributes stand,
-this module does not know.
+The events of a topic have the same attributes in the same order. A plan has the checks for such a
+tuple of names, looked up once. It is learnt from a valid event, so that its names are valid and no
+required one is missing; it checks the values like the way without a plan. Input chooses the names,
+so plans are bounded. This module does not know where the attributes come from.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from .rules import Check, SpecVersion
 
 __all__ = ["MAX_NAMES", "MAX_PLANS", "checked_attributes"]
 
-#: Past this many plans of a version none is learnt: names in ever new orders would cost twice.
+#: At most this many plans per version are learnt: ever new orders of names would cost twice.
 MAX_PLANS: Final = 1024
 #: Tuples of more names have no plan.
 MAX_NAMES: Final = 32
@@ -30,30 +29,30 @@ def checked_attributes(
     clauses: tuple[str, ...] = (),
     required_clauses: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Returns the attributes that are set, each checked; `given`, changed, where all are.
+    """Returns the attributes that are set, checked; `given` itself, changed, if all are set.
 
-    The usual text is found right at once. `otherwise(name, value, version)` looks closely at any
-    other value that is not None, which means unset, and gives what the event holds. Raises
-    CloudEventError, which cites `clauses`, those of the binding or format, for a name that no
-    attribute may have, and `required_clauses` for a required attribute that is missing.
+    A quick check accepts the usual text. `otherwise(name, value, version)` checks any other value
+    that is not None (unset), and returns the value to keep. Raises CloudEventError, which cites
+    `clauses` of the binding or format, for an invalid name, and `required_clauses` for a missing
+    required attribute.
     """
     names = tuple(given)
     plan = version.plans.get(names)
     checks: Iterable[Check]
     if plan is None:
-        # One by one, so that what is wrong first is told first.
+        # One by one, so that the first fault is reported first.
         checks = (version.checked_spec(name, name, clauses).check_of(name) for name in names)
     else:
         checks = plan
     unset = False
-    # As many of one as of the other; `strict` would cost a tenth.
+    # Both have the same length; `strict` would cost a tenth.
     for value, (name, found_right, quick) in zip(given.values(), checks):  # noqa: B905
         if type(value) is str and (value in found_right or (value and quick(value))):
             continue
         if value is None:
             unset = True
         else:
-            # Replacing a value of a dict does not disturb a loop over it.
+            # Replacing a value of a dict does not disturb the loop over it.
             given[name] = otherwise(name, value, version)
     if plan is not None and not unset:
         return given
@@ -68,7 +67,7 @@ def checked_attributes(
 
 
 def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
-    """Make a plan of the names of an event that is right, if each is remembered as right."""
+    """Learns a plan for the names of a valid event, if each name is cached as valid."""
     if len(version.plans) >= MAX_PLANS or len(names) > MAX_NAMES:
         return
     plan: list[Check] = []

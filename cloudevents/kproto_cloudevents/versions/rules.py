@@ -1,7 +1,7 @@
-"""What a version of CloudEvents is: a table of attributes, and rules for names and types.
+"""A version of CloudEvents: a table of attributes, and rules for names and types.
 
-A version is data; this module checks names and values against it. The tables themselves stand in
-`tables`. It knows no event, header or document.
+A version is data; this module checks names and values by it. `version_tables` has the tables. Knows
+no event, header or document.
 """
 
 from __future__ import annotations
@@ -18,31 +18,30 @@ from ..values.types import AttributeInput, AttributeType, AttributeValue, JsonMa
 
 __all__ = ["AttributeSpec", "Check", "Fault", "SpecVersion", "of_type"]
 
-#: What is wrong with a value, and the section of the specification that says so.
+#: The fault of a value, and the section of the specification.
 Fault = tuple[str, str]
-#: How the usual text is found right at once: the name of the attribute, and `found_right` and
-#: `quick` of its `AttributeSpec`.
+#: The quick check of an attribute: its name, and `found_right` and `quick` of its `AttributeSpec`.
 Check = tuple[str, set[str], Callable[[str], object]]
 
-#: Names longer than this are advised against (CloudEvents 1.0 "Naming Conventions").
+#: The specification advises against longer names (CloudEvents 1.0 "Naming Conventions").
 ADVISED_NAME_LENGTH: Final = 20
 
-#: How many names of extensions are remembered as right, so that each is checked once; a topic has
-#: a handful, and input that invents new ones must not fill the memory.
+#: How many extension names are cached as valid, so that each is checked once. A topic has a
+#: handful; input that invents new names must not fill the memory.
 REMEMBERED_NAMES: Final = 1024
-#: How many different values of one attribute are remembered as right. Sources, types and content
-#: types repeat over a topic; past this many they are forgotten all at once.
+#: How many values of one attribute are cached as valid. Sources, types and content types repeat
+#: over a topic; a full cache is cleared.
 REMEMBERED_VALUES: Final = 1024
-#: Longer values are checked each time, so that what is remembered stays small (in characters).
+#: In characters: longer values are checked each time, so that the cache stays small.
 REMEMBERED_LENGTH: Final = 256
 
 
 class AttributeSpec:
-    """One attribute: its name, type, and `fault(text)`, which checks type and constraints.
+    """One attribute: its name, its type, and `fault(text)`, which checks type and constraints.
 
-    `quick(text)` is truthy only for a text that is right, as in `AttributeType`; it is to be asked
-    of a text that is not empty. Where values repeat over a topic and are dear to check, those that
-    were found right are kept in `found_right`.
+    `quick(text)` is truthy only for a valid text, as in `AttributeType`; the text must not be
+    empty. If values repeat over a topic and are costly to check, `found_right` caches the valid
+    ones.
     """
 
     __slots__ = (
@@ -74,22 +73,22 @@ class AttributeSpec:
         self.found_right: set[str] = set()
 
     def check_of(self, name: str) -> Check:
-        """Returns the quick check of an attribute that is called `name`."""
+        """Returns the quick check of the attribute under the name `name`."""
         return name, self.found_right, self.quick
 
 
 class SpecVersion:
-    """One version of CloudEvents: its attributes, its names for the common roles, its name rule.
+    """One version of CloudEvents: its attributes, its names for common attributes, its name rule.
 
-    `specversion` is the attribute that names the version, `label` the value it has there, `title`
-    how errors call the text. `id`, `source`, `type`, `time` and so on are the names which this
-    version gives to the attributes that 1.0 calls so; None where it has none. `aliases` are other
-    spellings of an attribute that are read and kept.
+    `specversion` is the attribute that names the version, `label` its value, `title` the name of
+    the text in errors. `id`, `source`, `type`, `time` and so on are this version's names for the
+    attributes of 1.0; None if it lacks one. `aliases` are other spellings of an attribute that are
+    read and kept.
 
-    How a JSON document says that data is Base64: `base64_member`, by a member of its own;
-    `data_encoding`, by this attribute; neither, not at all. `extension_map` is the attribute that
-    holds the extensions as one Map, None where each is an attribute. `has_maps` is true where Map
-    is a type of attributes.
+    A JSON document marks data as Base64 with `base64_member` by a separate member, with
+    `data_encoding` by that attribute, else not at all. `extension_map` is the attribute that has
+    the extensions as one Map, None if each is an attribute. `has_maps` is True if Map is a type of
+    attributes.
     """
 
     __slots__ = (
@@ -148,7 +147,7 @@ class SpecVersion:
         self.label = label
         self.title = title or label
         self._names_found_right: set[str] = set()
-        #: What the module `plans` has learnt, by the names.
+        #: The plans that `check_plans` has learnt, by names.
         self.plans: dict[tuple[str, ...], tuple[Check, ...]] = {}
         self.attributes = {spec.name: spec for spec in attributes}
         self.attributes[specversion].found_right.add(label)  # every event has it
@@ -178,17 +177,17 @@ class SpecVersion:
 
     @property
     def marks_binary(self) -> bool:
-        """Returns True when a JSON document says whether data is Base64."""
+        """Returns whether a JSON document tells that data is Base64."""
         return self.base64_member or self.data_encoding is not None
 
     def clause(self, section: str) -> str:
-        """Returns how an error names a section of this version: `CloudEvents 1.0 "Timestamp"`."""
+        """Returns the citation of a section of this version: `CloudEvents 1.0 "Timestamp"`."""
         return f'CloudEvents {self.title} "{section}"'
 
     def checked_spec(self, name: str, where: str, clauses: tuple[str, ...] = ()) -> AttributeSpec:
-        """Returns how an attribute is checked; one that the version does not define is a String.
+        """Returns the spec of an attribute; one that the version does not define is a String.
 
-        Refuses a name that no attribute may have; warns, once, of one that is advised against.
+        Raises CloudEventError for an invalid name; warns, once, of one that is advised against.
         """
         spec = self.attributes.get(name)
         if spec is not None:
@@ -198,7 +197,7 @@ class SpecVersion:
         return EXTENSION
 
     def known_spec(self, name: str) -> AttributeSpec | None:
-        """As `checked_spec`, but None for a name that has not been found right before."""
+        """Returns the spec like `checked_spec`, but None for a name that was not checked before."""
         spec = self.attributes.get(name)
         if spec is None and name in self._names_found_right:
             return EXTENSION
@@ -237,7 +236,7 @@ class SpecVersion:
     def check_text(
         self, name: str, text: str, *, where: str, clauses: tuple[str, ...] = ()
     ) -> None:
-        """Refuse a text that the attribute `name` may not have; extensions are Strings."""
+        """Checks a text by the rules of the attribute `name`; extensions are Strings."""
         spec = self.attributes.get(name, EXTENSION)
         if text in spec.found_right or (text and spec.quick(text)):
             return
@@ -252,14 +251,14 @@ class SpecVersion:
     def fault_error(
         self, fault: Fault, text: str, *, where: str, clauses: tuple[str, ...] = ()
     ) -> CloudEventError:
-        """Returns the error for a fault: what was written, why that is wrong, who says so."""
+        """Returns the error for a fault: the text, the fault, and the clauses."""
         reason, section = fault
         return CloudEventError(
             f"{quoted(text)} {reason}", where=where, clauses=(*clauses, self.clause(section))
         )
 
     def check_native(self, name: str, value: AttributeValue) -> None:
-        """Refuse a value that is no text where the attribute or the version wants one."""
+        """Refuses a value that is not text if the attribute or the version requires text."""
         spec = self.attributes.get(name)
         if spec is not None and spec.type is not types.type_of(value):
             raise CloudEventError(
@@ -278,9 +277,9 @@ class SpecVersion:
     def check_read_native(
         self, name: str, value: AttributeValue, *, where: str, clauses: tuple[str, ...]
     ) -> None:
-        """Refuse a value that was read as no text, as `check_native` does.
+        """Checks a value that was read and is not text, like `check_native`.
 
-        And a long Integer, and a Map of an extension in which a name is there twice.
+        Also refuses a long Integer, and a Map of an extension with a duplicate name.
         """
         try:
             types.canonical(value)
@@ -296,7 +295,7 @@ class SpecVersion:
                 raise self.fault_error(fault, value, where=where, clauses=clauses)
 
     def checked_value(self, name: str, value: AttributeInput) -> AttributeValue:
-        """A value as an event holds it. Raises CloudEventError for one the attribute may not have.
+        """Returns the value that an event keeps. Raises CloudEventError for an invalid one.
 
         The value must not be None.
         """
@@ -316,13 +315,13 @@ class SpecVersion:
             if reason is not None:
                 raise self.fault_error((reason, types.type_of(held).name), held, where=name)
             if isinstance(held, JsonMap):
-                # A header must be able to hold it as a String.
+                # A header must be able to carry it as a String.
                 held = JsonMap(compact_json(held))
         self.check_native(name, held)
         return held
 
     def with_map(self, attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
-        """The same attributes, the map of extensions as a JsonMap where it came as plain text."""
+        """Returns the same attributes, with the map of extensions as a JsonMap instead of text."""
         name = self.extension_map
         if name is not None and name in attributes:
             attributes[name] = JsonMap(types.canonical(attributes[name]))
@@ -348,5 +347,5 @@ def of_type(kind: AttributeType) -> Callable[[str], Fault | None]:
     return fault
 
 
-#: How an attribute is checked that the version does not define.
+#: The spec of an attribute that the version does not define.
 EXTENSION: Final = AttributeSpec("", types.STRING, of_type(types.STRING))

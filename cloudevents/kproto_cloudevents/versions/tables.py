@@ -1,7 +1,7 @@
 """The versions of CloudEvents, each a table of its attributes and rules.
 
-What differs between versions stands here as data; no other module asks for a version by name.
-An event whose version is in no table can be forwarded but not read (`UnknownVersionError`).
+The differences between versions are data here; no other module compares version labels. An event of
+an unknown version can be forwarded but not read (`UnknownVersionError`).
 
     1.0   id, source, specversion, type, subject, time, datacontenttype, dataschema
     0.3   as 1.0, but schemaurl and datacontentencoding; Map is a type, Boolean and URI are none
@@ -96,8 +96,8 @@ def _any_text(
     return AttributeSpec(name, kind, of_type(kind), required=required, repeats=repeats)
 
 
-#: Never finds a text right: for attributes with a grammar of their own, of which being a String,
-#: quickly seen, is not enough.
+#: Never accepts a text: for attributes with their own grammar, for which the quick check of a
+#: String is not enough.
 _NEVER = types.BOOLEAN.quick
 
 
@@ -129,7 +129,7 @@ V1_0: Final = SpecVersion(
     base64_member=True,
 )
 
-#: What 0.2 and 0.3 say of names and types.
+#: Name and type rules of 0.2 and 0.3.
 _LETTER_FIRST: Final = "[a-z][a-z0-9]*"
 _LETTER_FIRST_RULE: Final = (
     "an attribute name starts with a letter and has only letters a to z and digits"
@@ -230,10 +230,10 @@ V0_1: Final = SpecVersion(
 
 ALL_VERSIONS: Final = (V1_0, V0_3, V0_2, V0_2_DRAFT, V0_1)
 
-#: What an event may be converted to, by label. "0.1" is the release, not the draft after it.
+#: The versions to convert to, by label. "0.1" is the release, not the draft after it.
 VERSIONS: Final = {version.label: version for version in ALL_VERSIONS}
 
-#: The attributes that name a version, in the order of asking, and the versions they name.
+#: The attributes that name a version, in the order of checks, and the versions by their values.
 VERSION_ATTRIBUTES: Final[Mapping[str, Mapping[str, SpecVersion]]] = {
     attribute: {each.label: each for each in ALL_VERSIONS if each.specversion == attribute}
     for attribute in dict.fromkeys(version.specversion for version in ALL_VERSIONS)
@@ -241,9 +241,9 @@ VERSION_ATTRIBUTES: Final[Mapping[str, Mapping[str, SpecVersion]]] = {
 
 
 def version_attribute(given: Mapping[str, Any], prefix: str = "") -> str | None:
-    """Returns the attribute by which an event names its version; None when it names none.
+    """Returns the attribute that names the version of an event; None if there is none.
 
-    `prefix` is what stands before the names of attributes in `given`.
+    `prefix` is the prefix of attribute names in `given`.
     """
     for attribute in VERSION_ATTRIBUTES:
         if given.get(prefix + attribute) is not None:
@@ -256,7 +256,7 @@ def named_version(
 ) -> SpecVersion:
     """Returns the table for the value of a version attribute.
 
-    Raises UnknownVersionError for a value that is not known, CloudEventError for an empty one.
+    Raises UnknownVersionError for an unknown value, CloudEventError for an empty one.
     """
     known = VERSION_ATTRIBUTES[attribute].get(label)
     if known is not None:
@@ -269,7 +269,7 @@ def named_version(
 
 
 def spec_version(label: str) -> SpecVersion:
-    """Returns the table that an event can be converted to. Raises UnknownVersionError."""
+    """Returns the table of a version to convert to. Raises UnknownVersionError."""
     known = VERSIONS.get(label) if isinstance(label, str) else None
     if known is None:
         raise _unknown(label, VERSIONS, "specversion", ())
