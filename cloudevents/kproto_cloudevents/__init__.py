@@ -17,7 +17,6 @@ The modules import only those before them: `errors`, `values`, `versions`, `even
 
 from __future__ import annotations
 
-from .binding import DEFAULT, LENIENT, STRICT, Mode, Profile
 from .errors import CloudEventError, CloudEventWarning, UnknownFormatError, UnknownVersionError
 from .event.cloud_event import CloudEvent
 from .event.data import JSON_NULL, JsonNull
@@ -30,6 +29,7 @@ from .kafka.reading import from_kafka, from_kafka_many
 from .kafka.record import Header, KafkaRecord
 from .kafka.stream import ReadableRecord, Received, event_of, events
 from .kafka.writing import KeyMapper, partition_key, to_kafka
+from .protocol_binding import DEFAULT, LENIENT, STRICT, Mode, Profile
 from .values.types import AttributeInput, AttributeValue, JsonMap, Timestamp, Uri, UriReference
 
 __all__ = [

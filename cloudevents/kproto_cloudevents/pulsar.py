@@ -17,18 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from .binding import (
-    DEFAULT,
-    LENIENT,
-    BindingTerms,
-    Mode,
-    Profile,
-    event_format_named,
-    mode_error,
-    only_as_it_came_error,
-    read_structured,
-    unwritable_error,
-)
 from .errors import (
     CloudEventError,
     OpaqueReason,
@@ -42,6 +30,18 @@ from .errors import (
 from .event.cloud_event import CloudEvent, no_event_error
 from .event.data import JsonText
 from .formats.registry import JSON_FORMAT, EventFormat, event_media_type
+from .protocol_binding import (
+    DEFAULT,
+    LENIENT,
+    BindingTerms,
+    Mode,
+    Profile,
+    event_format_named,
+    forward_only_error,
+    mode_error,
+    read_structured,
+    unwritable_error,
+)
 from .values.json_text import (
     UNIQUE_NAMES_DECODER,
     compact_json,
@@ -51,8 +51,8 @@ from .values.json_text import (
 )
 from .values.media_type import CLOUDEVENTS_JSON, parse_media_type
 from .values.types import AttributeValue, JsonMap, canonical, json_of, utf8
-from .versions.rules import SpecVersion
-from .versions.tables import ALL_VERSIONS, V1_0, VERSION_ATTRIBUTES, named_version
+from .versions.spec_version import SpecVersion
+from .versions.version_tables import ALL_VERSIONS, V1_0, VERSION_ATTRIBUTES, named_version
 
 __all__ = [
     "NotAPulsarEvent",
@@ -421,7 +421,7 @@ def to_pulsar(
     elif mode is None and event_format is None:
         message = event.message
     else:
-        raise only_as_it_came_error(event.reason, _PULSAR)
+        raise forward_only_error(event.reason, _PULSAR)
     added = {} if properties is None else _checked_message(properties, None).properties
     for name in added:
         if _is_event_property(name, LENIENT):

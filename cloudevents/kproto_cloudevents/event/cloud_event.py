@@ -35,10 +35,10 @@ from ..values.types import (
     same_map,
     same_moment,
 )
+from ..versions.check_plans import checked_attributes
 from ..versions.conversion import attributes_in, entries_of
-from ..versions.plans import checked_attributes
-from ..versions.rules import SpecVersion
-from ..versions.tables import (
+from ..versions.spec_version import SpecVersion
+from ..versions.version_tables import (
     V1_0,
     VERSION_ATTRIBUTES,
     named_version,
@@ -128,7 +128,7 @@ class CloudEvent:
         if data is None or type(data) is bytes:
             self._data = data
         elif version.data_encoding in held:
-            self._data = _said_to_be_base64(data, version)
+            self._data = _declared_as_base64(data, version)
         else:
             self._data = from_value(data, self.datacontenttype)
         self._document = None
@@ -403,7 +403,7 @@ def no_event_error(given: object) -> CloudEventError:
     return CloudEventError(f"a CloudEvent is wanted, not {type(given).__name__}")
 
 
-def _said_to_be_base64(data: Any, version: SpecVersion) -> bytes:
+def _declared_as_base64(data: Any, version: SpecVersion) -> bytes:
     """Returns the bytes of data whose attributes declare it as Base64."""
     if isinstance(data, str):
         return event_data.from_base64(data, where="data")

@@ -40,15 +40,15 @@ from ..values.json_text import (
     skip_blanks,
 )
 from ..values.types import INTEGER_MAX, MAP, AttributeValue, JsonMap, canonical, json_of, utf8
-from ..versions.plans import checked_attributes
-from ..versions.rules import SpecVersion
-from ..versions.tables import V1_0, VERSION_ATTRIBUTES, named_version, version_attribute
+from ..versions.check_plans import checked_attributes
+from ..versions.spec_version import SpecVersion
+from ..versions.version_tables import V1_0, VERSION_ATTRIBUTES, named_version, version_attribute
 from .json_shapes import learn_shape, shaped_members
 
 __all__ = [
     "from_json",
     "from_json_batch",
-    "from_json_beside",
+    "from_json_with_content_type",
     "names_version",
     "to_json",
     "to_json_batch",
@@ -96,7 +96,7 @@ def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
     return CloudEvent._decoded(version, held, data, document, None)
 
 
-def from_json_beside(document: bytes, content_type: str | None) -> CloudEvent:
+def from_json_with_content_type(document: bytes, content_type: str | None) -> CloudEvent:
     """Reads an event whose data may have its media type outside the document.
 
     `content_type`, which must be valid, counts if the document names none; the event then differs

@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import CloudEventError
 from ..values.json_text import BLANKS, JSON_DECODER, skip_blanks
-from ..versions.plans import MAX_NAMES
-from ..versions.rules import Check, SpecVersion
+from ..versions.check_plans import MAX_NAMES
+from ..versions.spec_version import Check, SpecVersion
 
 __all__ = ["MAX_LENGTH", "MAX_SHAPES", "PATIENCE", "ShapedMembers", "learn_shape", "shaped_members"]
 

@@ -27,7 +27,7 @@ from ..event.data import (
 )
 from ..values.media_type import parse_media_type
 from ..values.types import AttributeValue, Timestamp, Uri, UriReference, canonical, type_of, utf8
-from ..versions.tables import V1_0
+from ..versions.version_tables import V1_0
 from .registry import EventFormat
 from .typed_attributes import attributes_to_write, event_of, missing_package_error
 

@@ -12,7 +12,7 @@ from ..errors import CloudEventError, UnknownVersionError, quoted
 from ..event.cloud_event import CloudEvent
 from ..event.data import Data, JsonText
 from ..values.types import AttributeValue
-from ..versions.tables import V1_0
+from ..versions.version_tables import V1_0
 
 __all__ = ["attributes_to_write", "event_of", "missing_package_error"]
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from ..binding import Profile
 from ..errors import MAX_SHOWN, CloudEventError, quoted, shown
 from ..event.cloud_event import CloudEvent
 from ..event.data import JsonText
+from ..protocol_binding import Profile
 from ..values.media_type import parse_media_type
 from ..values.types import canonical
-from ..versions.plans import MAX_NAMES, MAX_PLANS
-from ..versions.rules import (
+from ..versions.check_plans import MAX_NAMES, MAX_PLANS
+from ..versions.spec_version import (
     REMEMBERED_LENGTH,
     REMEMBERED_NAMES,
     REMEMBERED_VALUES,
     AttributeSpec,
     SpecVersion,
 )
-from ..versions.tables import (
+from ..versions.version_tables import (
     ALL_VERSIONS,
     V1_0,
     VERSION_ATTRIBUTES,
@@ -39,9 +39,9 @@ __all__ = [
     "PREFIX",
     "attribute_names",
     "binary_version",
-    "by_name",
     "has_attribute",
     "has_event_header",
+    "headers_by_name",
     "is_event_header",
     "missing_version_error",
     "read_attribute",
@@ -58,7 +58,7 @@ _BINARY_HEADERS: Final = ("Kafka binding 3.2.3",)
 # --- which headers are the event's --------------------------------------------------------------
 
 
-def by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, bytes | None]:
+def headers_by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, bytes | None]:
     """Returns headers by name, when names repeat or differ in case.
 
     An event header may occur once, without counting nulls. Of other headers the table has the last

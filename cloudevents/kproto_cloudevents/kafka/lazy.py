@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..binding import DEFAULT, Mode, Profile
 from ..errors import CloudEventError, UnknownVersionError
 from ..event.cloud_event import CloudEvent
+from ..protocol_binding import DEFAULT, Mode, Profile
 from ..values.types import Timestamp
-from ..versions.rules import SpecVersion
+from ..versions.spec_version import SpecVersion
+from .content_mode import FORMAT_NAMES, format_name
 from .headers import (
     CONTENT_TYPE,
     CURRENT_HEADER,
     CURRENT_VERSIONS,
     attribute_names,
     binary_version,
-    by_name,
     has_attribute,
+    headers_by_name,
     read_attribute,
 )
-from .modes import FORMAT_NAMES, format_name
 from .origin import UnreadEvent
 from .outcomes import NotAnEvent, OpaqueEvent
 from .reading import from_kafka
@@ -190,7 +190,7 @@ def lazy_from_kafka(
         kept = () if headers is None else tuple(headers)
         table = dict(kept)
         if len(table) != len(kept) or profile.any_case_headers:
-            table = by_name(kept, profile)
+            table = headers_by_name(kept, profile)
         content_type = table.get(CONTENT_TYPE)
         name = FORMAT_NAMES.get(content_type)
         if name is None:

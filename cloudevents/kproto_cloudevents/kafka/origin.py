@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..binding import Mode
 from ..event.cloud_event import CloudEvent, no_event_error
 from ..formats.registry import EventFormat
+from ..protocol_binding import Mode
 from .record import KafkaRecord
 
 __all__ = ["StructuredOrigin", "UnreadEvent", "kafka_record"]

@@ -10,24 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeGuard
 
-from ..binding import DEFAULT, Mode, Profile, read_structured
 from ..errors import CloudEventError, OpaqueReason, UnknownFormatError, UnknownVersionError
 from ..event.cloud_event import CloudEvent
-from ..formats.json_format import from_json_beside, names_version
+from ..formats.json_format import from_json_with_content_type, names_version
 from ..formats.registry import JSON_FORMAT
-from ..versions.tables import V1_0
+from ..protocol_binding import DEFAULT, Mode, Profile, read_structured
+from ..versions.version_tables import V1_0
+from .content_mode import FORMAT_NAMES, KAFKA, format_name
 from .headers import (
     CONTENT_TYPE,
     CURRENT_HEADER,
     CURRENT_VERSIONS,
     binary_version,
-    by_name,
     has_event_header,
+    headers_by_name,
     missing_version_error,
     read_attribute,
     read_headers,
 )
-from .modes import FORMAT_NAMES, KAFKA, format_name
 from .origin import StructuredOrigin
 from .outcomes import InvalidEvent, NotAnEvent, OpaqueEvent, invalid_event
 from .record import Header, KafkaRecord, check_shape
@@ -66,7 +66,7 @@ def from_kafka(
             held = tuple(headers)
         table = dict(held)
         if len(table) != len(held) or (profile is not DEFAULT and profile.any_case_headers):
-            table = by_name(held, profile)
+            table = headers_by_name(held, profile)
         content_type = table.get(CONTENT_TYPE)
         if value is None and content_type is None and not has_event_header(table):
             # A tombstone, whatever the content mode of the topic's events.
@@ -94,7 +94,7 @@ def from_kafka(
         if profile.json_events and mode is None and _is_an_event(value, table):
             # All versions check the type alike; the value tells the version.
             type_of_data = read_attribute(table, V1_0, V1_0.content_type)
-            event = from_json_beside(value, type_of_data)
+            event = from_json_with_content_type(value, type_of_data)
             event._message = StructuredOrigin(KafkaRecord(key, value, held), JSON_FORMAT)
             return event
         if mode is not None or has_event_header(table):

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from ..binding import DEFAULT, Mode, Profile
 from ..errors import CloudEventError
 from ..event.cloud_event import CloudEvent
+from ..protocol_binding import DEFAULT, Mode, Profile
 from .outcomes import InvalidEvent, NotAnEvent, OpaqueEvent, invalid_event
 from .reading import from_kafka
 from .record import Header

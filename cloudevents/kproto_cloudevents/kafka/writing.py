@@ -10,19 +10,19 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ..binding import (
-    Mode,
-    mode_error,
-    only_as_it_came_error,
-    unwritable_error,
-)
 from ..errors import CloudEventError, shown
 from ..event.cloud_event import CloudEvent
 from ..formats.registry import JSON_FORMAT, EventFormat, event_media_type
+from ..protocol_binding import (
+    Mode,
+    forward_only_error,
+    mode_error,
+    unwritable_error,
+)
 from ..values.media_type import CLOUDEVENTS_JSON
 from ..values.types import canonical, utf8
+from .content_mode import KAFKA, format_name
 from .headers import CONTENT_TYPE, is_event_header, write_headers
-from .modes import KAFKA, format_name
 from .origin import StructuredOrigin, UnreadEvent
 from .record import ForwardOnly, Header, KafkaRecord, shape_fault
 
@@ -94,7 +94,7 @@ def to_kafka(
         if not isinstance(event, ForwardOnly):
             raise unwritable_error(event, KAFKA)
         if mode is not None or event_format is not None or key_mapper is not None:
-            raise only_as_it_came_error(event.reason, KAFKA)
+            raise forward_only_error(event.reason, KAFKA)
         from_key, value, written = event.record
     elif event._message is None and (mode == "binary" or mode is None) and key_mapper is None:
         # A new event in binary mode, the data path: the code below, in two thirds of its time.

@@ -12,7 +12,7 @@ from typing import Final
 from ..errors import CloudEventError, quoted
 from ..values.json_text import compact_json, dump_json, member_texts, skip_blanks
 from ..values.types import AttributeValue, JsonMap, canonical, json_of
-from .rules import SpecVersion
+from .spec_version import SpecVersion
 
 __all__ = ["attributes_in", "entries_of"]
 

@@ -22,8 +22,8 @@ __all__ = [
     "Mode",
     "Profile",
     "event_format_named",
+    "forward_only_error",
     "mode_error",
-    "only_as_it_came_error",
     "read_structured",
     "unwritable_error",
 ]
@@ -128,6 +128,6 @@ def unwritable_error(given: object, terms: BindingTerms) -> CloudEventError:
     )
 
 
-def only_as_it_came_error(reason: str, terms: BindingTerms) -> CloudEventError:
+def forward_only_error(reason: str, terms: BindingTerms) -> CloudEventError:
     """Returns the error for an unread message that is to be written in another form."""
     return CloudEventError(f"it goes out only as it came in: {reason}", clauses=terms.mode_clauses)

@@ -20,7 +20,7 @@ from ..errors import CloudEventError, UnknownVersionError, quoted
 from ..values import types
 from ..values.media_type import parse_media_type
 from ..values.types import AttributeType
-from .rules import AttributeSpec, Fault, SpecVersion, of_type
+from .spec_version import AttributeSpec, Fault, SpecVersion, of_type
 
 __all__ = [
     "ALL_VERSIONS",

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..binding import BindingTerms, Mode, event_format_named, mode_error
 from ..errors import CloudEventError, quoted
+from ..protocol_binding import BindingTerms, Mode, event_format_named, mode_error
 from ..values.media_type import CLOUDEVENTS_JSON, parse_media_type
-from ..versions.rules import REMEMBERED_LENGTH, REMEMBERED_VALUES
+from ..versions.spec_version import REMEMBERED_LENGTH, REMEMBERED_VALUES
 from .headers import CONTENT_TYPE
 
 __all__ = ["FORMAT_NAMES", "KAFKA", "format_name"]

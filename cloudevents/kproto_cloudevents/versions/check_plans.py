@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from .rules import Check, SpecVersion
+from .spec_version import Check, SpecVersion
 
 __all__ = ["MAX_NAMES", "MAX_PLANS", "checked_attributes"]
 
