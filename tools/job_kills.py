@@ -58,7 +58,7 @@ class JobKills:
 
     @property
     def exact(self) -> bool:
-        """Whether each event and each dead letter stands in the folder once."""
+        """Returns whether each event and each dead letter stands in the folder once."""
         wrong = (self.lost, self.doubled, self.dead_letters_lost, self.dead_letters_doubled)
         return not any(wrong)
 
@@ -151,7 +151,7 @@ def _increments(lake: Path) -> int:
 
 
 def _read(lake: Path) -> tuple[Counter[str], Counter[bytes]]:
-    """The ids of valid events and the values of dead letters, as a reader has them."""
+    """Returns the ids of valid events and the values of dead letters, as a reader has them."""
     import pyarrow.dataset as ds
 
     events: Counter[str] = Counter()

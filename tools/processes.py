@@ -12,7 +12,7 @@ _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 
 def below(root: int) -> list[int]:
-    """Every process below `root`, whatever group it is in."""
+    """Returns every process below `root`, whatever group it is in."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _fields(int(entry.name))):
@@ -42,7 +42,7 @@ def cpu_s(root: int) -> float:
 
 
 def peak_bytes(pid: int) -> int:
-    """The most memory that it ever held at once; 0 where it has ended."""
+    """Returns the most memory that it ever held at once; 0 where it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

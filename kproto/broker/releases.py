@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from ..schema.nearest import UnknownNameError
 from ..schema.release_table import newest_release, ranges, release_number
+from ..schema.unknown_names import UnknownNameError
 from ..wire.errors import ConfigurationError
 
 __all__ = ["Release", "advertised_versions", "check_release", "supported_versions"]

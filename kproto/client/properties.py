@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
-from ..schema.nearest import nearest
+from ..schema.unknown_names import nearest
 from ..security.properties import PropertySource, from_properties
 from ..wire.errors import ConfigurationError
 from .settings import ClientSettings

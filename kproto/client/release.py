@@ -37,7 +37,7 @@ _MAGICS: Final = ((3, MAGIC_OF_BATCHES), (2, 1), (0, 0))
 def release_called(name: str) -> str:
     """Returns the newest release of that name: "0.9" is 0.9.0.1. Raises ConfigurationError."""
     from ..schema import release_table  # a table that few clients need
-    from ..schema.nearest import nearest
+    from ..schema.unknown_names import nearest
 
     known = release_table.releases()
     found = [each for each in known if each == name or each.startswith(f"{name}.")]

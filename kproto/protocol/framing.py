@@ -60,7 +60,7 @@ class FrameReader:
         self._shared = bytearray(SHARED_BUFFER_BYTES)
         self._start = 0  # of the bytes in `_shared` that are in no frame yet
         self._end = 0
-        # Of a frame that the shared buffer cannot hold: its size, 0 without one; its received bytes;
+        # Of a frame that the shared buffer cannot hold: its size, 0 without one; received bytes;
         # its pieces, of which the last is being filled; the filled and the allowed length of that.
         self._large_size = 0
         self._arrived = 0

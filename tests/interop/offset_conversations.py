@@ -40,7 +40,7 @@ from kproto.messages.offset_fetch_request import (
 )
 from kproto.messages.produce_request import ProduceRequest
 from kproto.records import Record, read_batches
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 from kproto.wire.uuid import ZERO_UUID, Uuid
 from tests.support.batches import batch_bytes
 

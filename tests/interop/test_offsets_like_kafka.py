@@ -38,7 +38,7 @@ from kproto.messages.offset_commit_request import (
 from kproto.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kproto.records import Record
-from kproto.stored.coordinator import (
+from kproto.stored.coordinator_records import (
     CoordinatorRecord,
     decode_coordinator_record,
     encode_coordinator_record,

@@ -29,13 +29,13 @@ from kproto.messages.offset_commit_request import (
 )
 from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from kproto.records import Record, RecordBatch, encode_batch, read_batches
-from kproto.stored.control import (
+from kproto.stored.control_records import (
     ControlRecord,
     ControlRecordType,
     decode_control_record,
     encode_control_record,
 )
-from kproto.stored.coordinator import (
+from kproto.stored.coordinator_records import (
     CoordinatorRecord,
     decode_coordinator_record,
     encode_coordinator_record,

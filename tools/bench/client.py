@@ -168,7 +168,7 @@ class Bench:
 
     @contextmanager
     def _topic(self, name: str, partitions: int) -> Iterator[str]:
-        """A topic that is deleted behind its use, as many of them would fill the disk."""
+        """Yields a topic that is deleted behind its use, as many of them would fill the disk."""
         topic = f"bench-{self._stamp}-{name}-{time.monotonic_ns()}"
         asyncio.run(make_topic(self._bootstrap, topic, partitions))
         try:

@@ -41,7 +41,7 @@ Headers = tuple[tuple[str, bytes], ...]
 
 
 def headers_of(index: int) -> Headers:
-    """The headers of one record."""
+    """Returns the headers of one record."""
     time_of_day = f"2013-01-{1 + index % 28:02}T05:{index // 60:02}:{index % 60:02}Z"
     return (
         ("ce_specversion", b"1.0"),
@@ -55,7 +55,7 @@ def headers_of(index: int) -> Headers:
 
 
 def value_of(index: int) -> bytes:
-    """The data of one record."""
+    """Returns the data of one record."""
     return (
         f'{{"carrier":"UA","flight":{1545 + index},"origin":"{AIRPORTS[index % 10]}",'
         f'"dest":"{AIRPORTS[index // 10 % 10]}","dep_delay":{index}.5,"air_time":{100 + index}}}'
@@ -83,7 +83,7 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """The comparisons; imports both packages."""
+    """Returns the comparisons; imports both packages."""
     import kproto_cloudevents as ours
 
     # By name, because a type checker looks for the SDK in our folder of that name.

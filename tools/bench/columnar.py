@@ -82,7 +82,7 @@ def event_records(count: int) -> Iterator[NewRecord]:
 
 
 def null_records(count: int) -> Iterator[NewRecord]:
-    """Every second key, third value and fourth header value is null."""
+    """Yields every second key, third value and fourth header value is null."""
     rng = random.Random(3)
     for number in range(count):
         key = None if number % 2 else b"%08d" % number
@@ -104,7 +104,7 @@ def mixed_records(count: int) -> Iterator[NewRecord]:
 def fetch_bytes(
     records: Iterable[NewRecord], compression: str = "none", batch_bytes: int = BATCH_BYTES
 ) -> bytes:
-    """The records in batches as a broker stores them, one behind the other."""
+    """Returns the records in batches as a broker stores them, one behind the other."""
     parts = []
     offset = 0
     for batch, count in encode_batches(records, max_bytes=batch_bytes, compression=compression):
@@ -114,7 +114,7 @@ def fetch_bytes(
 
 
 def fetches(count: int) -> Iterator[Fetch]:
-    """Every row of the table."""
+    """Yields every row of the table."""
     yield Fetch("no headers", fetch_bytes(plain_records(count)))
     yield Fetch("six headers", fetch_bytes(event_records(count)))
     large = fetch_bytes(event_records(count), batch_bytes=LARGE_BATCH_BYTES)
@@ -132,7 +132,7 @@ def by_columns(data: bytes) -> pa.Table:
 
 
 def by_records(data: bytes) -> pa.Table:
-    """The plain loop."""
+    """Returns the plain loop."""
     keys, values, offsets, timestamps, types, headers = [], [], [], [], [], []
     for batch in read_batches(data):
         for record in batch.records(eager_headers=True):

@@ -84,13 +84,13 @@ KAFKAS: Final = (
 
 
 def sized(case: Kafkas, size: int) -> bytes:
-    """The message in about `size` bytes."""
+    """Returns the message in about `size` bytes."""
     ten = len(case.of(1010).encode(case.version)) - len(case.of(1000).encode(case.version))
     return case.of(10 * size // ten).encode(case.version)
 
 
 def cases(size: int) -> Iterator[Case]:
-    """Every case, in about so many bytes."""
+    """Yields every case, in about so many bytes."""
     for case in KAFKAS:
         cls, version = type(case.of(0)), case.version
         yield Case(f"{case.name} v{version}", cls, version, sized(case, size))
@@ -110,7 +110,7 @@ def fastest(call: Callable[[], object], rounds: int) -> float:
 
 
 def peak(call: Callable[[], object]) -> float:
-    """The most memory in use, in MB."""
+    """Returns the most memory in use, in MB."""
     tracemalloc.start()
     call()
     taken = tracemalloc.get_traced_memory()[1]

@@ -224,7 +224,7 @@ def _listed(topics: list[str]) -> Message:
 
 
 def sides(case: Case) -> list[Side]:
-    """Each library's codec, proven to read the same bytes and to write them again."""
+    """Returns each library's codec, proven to read the same bytes and to write them again."""
     message, version = case.message, case.version
     data = message.encode(version)
     kind = type(message)

@@ -57,7 +57,7 @@ async def many(bootstrap: str, records: int) -> float:
 
 
 async def single(bootstrap: str, sends: int) -> float:
-    """The same for acknowledged sends, one behind the other."""
+    """Returns the same for acknowledged sends, one behind the other."""
     async with Client(bootstrap) as client:
         await client.create_topics(NewTopic("single", partitions=1))
         async with client.producer() as producer:

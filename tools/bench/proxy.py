@@ -132,7 +132,7 @@ def one_turn(
 
 @contextmanager
 def made_topic(broker: str, name: str, records: int) -> Iterator[str]:
-    """A topic with so many records, deleted behind its use."""
+    """Yields a topic with so many records, deleted behind its use."""
     topic = f"bench-proxy-{name}-{time.monotonic_ns()}"
     asyncio.run(make_topic(broker, topic, 1))
     try:

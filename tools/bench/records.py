@@ -197,14 +197,14 @@ def set_checksums(ours: Callable[..., int], theirs: Callable[..., int]) -> None:
     """Make both libraries use these functions for the checksum from now on."""
     from kafka.record import default_records
 
-    from kproto.records.magic2 import encoding, record_batch
+    from kproto.records.magic2 import batch_builder, record_batch
 
-    record_batch.crc32c = encoding.crc32c = ours  # type: ignore[attr-defined]  # measured so
+    record_batch.crc32c = batch_builder.crc32c = ours  # type: ignore[attr-defined]  # measured so
     default_records.calc_crc32c = theirs
 
 
 def measure(case: Case, rounds: int) -> dict[str, float]:
-    """The fastest round of each side in seconds a call; the sides take turns."""
+    """Returns the fastest round of each side in seconds a call; the sides take turns."""
     calls = {}
     for name, side in case.sides.items():
         started = time.perf_counter()

@@ -77,7 +77,7 @@ MECHANISMS: Final[dict[str, Any]] = {
 
 
 def exchange_of(mechanism: str) -> ServerExchange:
-    """The server's side; its keys are derived at once, and that is the broker's time."""
+    """Returns the server's side; its keys are derived at once, and that is the broker's time."""
     if mechanism == "OAUTHBEARER":
         return OAuthBearerServer(lambda token: BearerIdentity(USER))
     return server_exchange(
@@ -159,7 +159,7 @@ class Broker(NamedTuple):
 
 @contextlib.contextmanager
 def running() -> Iterator[Broker]:
-    """The broker in its process."""
+    """Yields the broker in its process."""
     with served_by("tools.bench.security") as line:
         told = json.loads(line)
         clear, secured = (Address("127.0.0.1", port) for port in told["ports"])
@@ -254,7 +254,7 @@ async def ours(broker: Broker, request: Request[Any], count: int, *, tls: bool) 
 
 
 async def streams(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
-    """The same bytes by asyncio's streams: each answer is read whole."""
+    """Returns the same bytes by asyncio's streams: each answer is read whole."""
     address, contexts = broker.at(tls=tls)
     reader, writer = await asyncio.open_connection(
         address.host, address.port, ssl=contexts.cached() if tls else None
@@ -271,7 +271,7 @@ async def streams(broker: Broker, request: Request[Any], count: int, *, tls: boo
 
 
 async def one_buffer(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
-    """The same bytes by a client that does nothing with them."""
+    """Returns the same bytes by a client that does nothing with them."""
     address, contexts = broker.at(tls=tls)
     context = contexts.cached() if tls else None
     transport, protocol = await asyncio.get_running_loop().create_connection(

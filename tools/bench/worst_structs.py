@@ -57,7 +57,7 @@ WORST: Final = (
 
 
 def message_of(worst: Worst, size: int) -> bytes:
-    """A message of about `size` bytes."""
+    """Returns a message of about `size` bytes."""
     count = min(size // len(worst.element), MAX_ARRAY_ELEMENTS)
     length = uvarint(count + 1) if worst.flexible else count.to_bytes(4, "big")
     return length + worst.element * count + b"\0" * worst.flexible
@@ -65,7 +65,7 @@ def message_of(worst: Worst, size: int) -> bytes:
 
 @contextmanager
 def worst_classes() -> Iterator[dict[Worst, type[Message]]]:
-    """The generated class of each."""
+    """Yields the generated class of each."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / _PACKAGE
         specs = [MessageSpec.from_json(_definition(worst)) for worst in WORST]

@@ -77,7 +77,7 @@ class Verdict:
 
 
 def attempts_of(member: str, lines: Iterable[str]) -> Iterator[Attempt]:
-    """The attempts in what a member has written; of one key one is open at a time."""
+    """Yields the attempts in what a member has written; of one key one is open at a time."""
     open_: dict[Key, tuple[int, int]] = {}
     for line in lines:
         parts = line.split()
@@ -103,7 +103,7 @@ def judge(
     letters: Iterable[Letter],
     commits: Iterable[Commit],
 ) -> Verdict:
-    """All of it; `ends` has how many records each partition has, offsets from 0 on."""
+    """Returns all of it; `ends` has how many records each partition has, offsets from 0 on."""
     attempts, letters, commits = list(attempts), list(letters), list(commits)
     verdict = Verdict(sum(ends.values()), len(letters), len(commits))
     _all_is_handled(verdict, seed, ends, attempts, letters)

@@ -17,7 +17,7 @@ from kproto.client.commits.incomplete_offsets import ahead_in
 from kproto.client.commits.topic_labels import unlabelled
 from kproto.client.processing.settings import Order
 from kproto.messages import OffsetCommitKey, OffsetCommitValue
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 
 from .judging import Attempt, Commit, Letter, Member, Verdict, attempts_of, judge
 from .member import SESSION_MS
@@ -207,7 +207,7 @@ async def _letters(plan: Plan, client: kproto.Client) -> list[Letter]:
 
 
 async def _commits(client: kproto.Client) -> list[Commit]:
-    """All commits of the group in their order, as the broker has written them down."""
+    """Returns all commits of the group in their order, as the broker has written them down."""
     found = []
     async for record in client.consumer("__consumer_offsets", stop_at_end=True):
         match decode_coordinator_record(record):

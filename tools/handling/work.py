@@ -44,7 +44,7 @@ def fate_of(seed: int, partition: int, offset: int) -> Fate:
 
 
 def stall_of(seed: int, partition: int, offset: int) -> float:
-    """How long it stalls, in seconds."""
+    """Returns how long it stalls, in seconds."""
     return _draw(seed, partition, offset, "stall") % 40 / 1000
 
 

@@ -29,7 +29,7 @@ class Certificate:
     key: str
 
     def encrypted_key(self, password: str) -> str:
-        """The key as it is stored with a password."""
+        """Returns the key as it is stored with a password."""
         return _pkcs8(self.key.encode(), BestAvailableEncryption(password.encode()))
 
 

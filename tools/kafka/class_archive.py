@@ -18,7 +18,7 @@ __all__ = ["class_archive"]
 
 
 def class_archive(version: str, java: Path, make: Callable[[Path], None]) -> Path | None:
-    """The file for this release and this program; `make` writes it, if it is not there yet.
+    """Returns the file for this release and this program; `make` writes it, if it is not there yet.
 
     None where it could not be made: that is not tried again before there is another Java. Safe in
     several processes at once.

@@ -78,7 +78,7 @@ class KafkaCluster(InBlock):
         self.bootstrap = ",".join(node.bootstrap for node in self.nodes.values())
 
     def node(self, number: int) -> KafkaNode:
-        """The node of that id."""
+        """Returns the node of that id."""
         return self.nodes[number]
 
     def start(self) -> None:

@@ -18,5 +18,5 @@ NODES = CACHE / "nodes"
 
 
 def reserve() -> tuple[Path, int]:
-    """A folder of its own for a node, with the descriptor that holds its lock."""
+    """Returns a folder of its own for a node, with the descriptor that holds its lock."""
     return held_folders.reserve(NODES)

@@ -75,7 +75,7 @@ class RunningNode:
 
     @property
     def voters(self) -> str:
-        """The controllers of its cluster: the same text in each node of one cluster."""
+        """Returns the controllers of its cluster: the same text in each node of one cluster."""
         lines = (self.folder / "server.properties").read_text(encoding="utf-8").splitlines()
         return next((line for line in lines if line.startswith(VOTERS)), self.bootstrap)
 
@@ -107,7 +107,7 @@ def running_nodes() -> list[RunningNode]:
 
 
 def new_cluster_id() -> str:
-    """An id as Kafka makes them: 16 bytes of chance as base64url."""
+    """Returns an id as Kafka makes them: 16 bytes of chance as base64url."""
     return urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
 
 
@@ -159,7 +159,7 @@ class KafkaNode(InBlock):
 
     @property
     def running(self) -> bool:
-        """Whether the process is there; it may still be starting."""
+        """Returns whether the process is there; it may still be starting."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -275,7 +275,7 @@ class KafkaNode(InBlock):
             raise KafkaStartError(self._failure("ended, while another process answered"))
 
     def _answers(self) -> bool:
-        """Whether it answers, and all its listeners are open: one is after the other."""
+        """Returns whether it answers, and all its listeners are open: one is after the other."""
         if not answers_api_versions(HOST, self.ports.broker, timeout_s=1.0):
             return False
         listeners = self._config.get("advertised.listeners", "")

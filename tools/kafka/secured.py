@@ -125,7 +125,7 @@ class SecuredKafka(InBlock):
 
     @property
     def node(self) -> KafkaNode:
-        """The first node, or the only one."""
+        """Returns the first node, or the only one."""
         return self.cluster.node(1)
 
     def _tls(self) -> dict[str, str]:

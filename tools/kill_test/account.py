@@ -16,7 +16,7 @@ _NONE = -2
 
 
 def record_value(partition: int, sequence: int, filler: int) -> bytes:
-    """The value of the record of that number; `filler` bytes make it longer."""
+    """Returns the value of the record of that number; `filler` bytes make it longer."""
     return _NUMBER.pack(partition, sequence) + bytes(filler)
 
 
@@ -44,18 +44,18 @@ class Account:
         offsets[sequence] = offset
 
     def offset(self, partition: int, sequence: int) -> int | None:
-        """Where a record was acknowledged; None if it was not."""
+        """Returns where a record was acknowledged; None if it was not."""
         offsets = self._offsets[partition]
         found = offsets[sequence] if sequence < len(offsets) else _NONE
         return None if found == _NONE else found
 
     @property
     def total(self) -> int:
-        """How many records were acknowledged."""
+        """Returns how many records were acknowledged."""
         return sum(self.of(partition) for partition in self._offsets)
 
     def of(self, partition: int) -> int:
-        """How many records of a partition were acknowledged."""
+        """Returns how many records of a partition were acknowledged."""
         offsets = self._offsets[partition]
         return len(offsets) - offsets.count(_NONE)
 

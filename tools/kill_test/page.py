@@ -43,7 +43,7 @@ def facts(result: Result) -> dict[str, Any]:
 
 
 def table(result: Result) -> str:
-    """The numbers as a table of Markdown, under the verdict."""
+    """Returns the numbers as a table of Markdown, under the verdict."""
     found = facts(result)
     meanwhile = found["reader meanwhile"]
     killed = ", ".join(f"node {node} {times}x" for node, times in found["killed"].items())

@@ -69,7 +69,7 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Whether all was acknowledged, kept once and in order, and seen once by both."""
+        """Returns whether all was acknowledged, kept once and in order, and seen once by both."""
         faults = [self.account.failed, self.lost, self.missed, len(self.notes)]
         for seen in (self.during, self.after):
             faults += [seen.doubled, seen.disordered, seen.misplaced]

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def format_names(java: Iterable[str], version: str, librdkafka: Iterable[str]) -> str:
-    """The text of the file: both lists, sorted."""
+    """Returns the text of the file: both lists, sorted."""
     return (
         "# The properties that Kafka's clients know; made by `python -m tools.properties`.\n"
         + _list("java", ", ".join(RELEASES), java)

@@ -36,7 +36,7 @@ _ROW = re.compile(r"([a-z][a-z0-9._]*) +\|")
 
 
 def names_of_librdkafka() -> tuple[str, set[str]]:
-    """The version of librdkafka, and its names with their aliases.
+    """Returns the version of librdkafka, and its names with their aliases.
 
     Raises PeersError and ProgramError.
     """

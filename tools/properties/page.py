@@ -64,14 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_table(page: str) -> str:
-    """The page with the table between its two marks."""
+    """Returns the page with the table between its two marks."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return head + BEGIN + table() + END + tail
 
 
 def table() -> str:
-    """The table, and how many names are known that have no use."""
+    """Returns the table, and how many names are known that have no use."""
     lists = tomllib.loads(NAMES.read_text(encoding="utf-8"))
     java, librdkafka = set(lists["java"]["names"]), set(lists["librdkafka"]["names"])
     rows = "".join(_line(row, java, librdkafka) for row in ROWS)

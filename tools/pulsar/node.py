@@ -155,7 +155,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _jars() -> Path:
-    """The folder with all jars, fetched when it is missing. Raises PulsarError."""
+    """Returns the folder with all jars, fetched when it is missing. Raises PulsarError."""
     try:
         return fetch_jars(
             CACHE / VERSION,

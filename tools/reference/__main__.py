@@ -94,7 +94,7 @@ def _conformance(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _progress(what: str) -> Iterator[findings.Progress]:
-    """A bar on standard error for as long as the block lasts."""
+    """Yields a bar on standard error for as long as the block lasts."""
     columns = (
         TextColumn(what),
         BarColumn(),

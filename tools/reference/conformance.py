@@ -66,7 +66,7 @@ class
 
 
 def render(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
-    """The page, of what the two runs found."""
+    """Returns the page, of what the two runs found."""
     releases = " and ".join(RELEASES)
     parts = [
         INTRODUCTION.format(releases=releases, summary=comparison_summary(compared)),
@@ -78,7 +78,7 @@ def render(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
 
 
 def unexpected(compared: Mapping[Pair, Compared]) -> list[Difference]:
-    """The differences that no table explains."""
+    """Returns the differences that no table explains."""
     return [
         difference
         for pair, found in compared.items()
@@ -134,14 +134,14 @@ def _mutations(fuzzed: FuzzResult) -> str:
 
 
 def fuzz_table(fuzzed: FuzzResult) -> str:
-    """How kproto and Kafka's classes agreed on the mutations, a row a case."""
+    """Returns how kproto and Kafka's classes agreed on the mutations, a row a case."""
     rows = [(case.value, f"{fuzzed.cases[case]:,}") for case in (*Agreement, *Deviation)]
     rows.append(("they disagree, for no reason that is listed", f"{fuzzed.disagreed:,}"))
     return _table(("Case", "Mutations"), rows)
 
 
 def _messages(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
-    """The table of all messages."""
+    """Returns the table of all messages."""
     proven: dict[tuple[str, str], set[int]] = {}
     instances: Counter[str] = Counter()
     mutations: Counter[str] = Counter()

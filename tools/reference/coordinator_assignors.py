@@ -35,7 +35,7 @@ class Decision(NamedTuple):
 
 
 def known_class_path() -> str:
-    """The class path of the program. Raises ReferenceUnavailableError."""
+    """Returns the class path of the program. Raises ReferenceUnavailableError."""
     return class_path(RELEASE, SOURCES)
 
 

@@ -117,7 +117,7 @@ def _case(pair: Pair, data: bytes, answer: Answer) -> Case:
 
 
 def _deviation(form: Form, data: bytes, taken: int) -> Deviation | None:
-    """The first that is met in these bytes, if a lenient walk takes `taken` of them."""
+    """Returns the first that is met in these bytes, if a lenient walk takes `taken` of them."""
     try:
         end, found = read_leniently(layout(union()[form.name], form.version), data)
     except UnreadableMessageError:

@@ -47,7 +47,7 @@ def write_assignments(
     version: int | None = None,
     user_data: bytes | None = None,
 ) -> Iterator[bytes]:
-    """The bytes that Kafka's class makes of what a member gets."""
+    """Yields the bytes that Kafka's class makes of what a member gets."""
     told = "-" if version is None else str(version)
     lines = (f"assignment\t{told}\t{_hex(user_data)}\t{_named(each)}" for each in wanted)
     return (_taken(answer) for answer in _ask(judge, lines))

@@ -33,7 +33,7 @@ class Form(NamedTuple):
 
     @property
     def message(self) -> type[Message]:
-        """The class of kproto."""
+        """Returns the class of kproto."""
         found: type[Message] = getattr(messages, class_name(self.name))
         return found
 
@@ -55,7 +55,7 @@ class Pair(NamedTuple):
 
 @cache
 def pairs(release: str) -> tuple[Pair, ...]:
-    """Every pair of `release`. Raises KeyError when kproto lacks one."""
+    """Returns every pair of `release`. Raises KeyError when kproto lacks one."""
     found = []
     for spec in load_release(SCHEMAS / release).messages:
         for version in spec.valid_versions:
@@ -65,7 +65,7 @@ def pairs(release: str) -> tuple[Pair, ...]:
 
 
 def all_pairs() -> tuple[Pair, ...]:
-    """The pairs of all releases."""
+    """Returns the pairs of all releases."""
     return tuple(pair for release in RELEASES for pair in pairs(release))
 
 

@@ -81,7 +81,7 @@ class Answer(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Whether it read what it was given, and wrote it."""
+        """Returns whether it read what it was given, and wrote it."""
         return self.outcome is Outcome.DONE
 
 
@@ -107,7 +107,7 @@ _SIZE: Final = struct.Struct(">i")
 
 
 def question(operation: Operation, message: str, version: int, content: bytes) -> bytes:
-    """A question with its frame: `message` is a name in the release's own definitions."""
+    """Returns a question with its frame: `message` is a name in the release's own definitions."""
     name = message.encode("ascii")
     size = 4 + len(name) + len(content)
     head = struct.pack(f">iBB{len(name)}sh", size, operation, len(name), name, version)
@@ -115,7 +115,7 @@ def question(operation: Operation, message: str, version: int, content: bytes) -
 
 
 def records_question(operation: Operation, content: bytes) -> bytes:
-    """A question about records, with its frame."""
+    """Returns a question about records, with its frame."""
     return struct.pack(">iB", 1 + len(content), operation) + content
 
 
@@ -185,7 +185,7 @@ class Reference:
         return self._writer.is_alive()
 
     def ask(self, questions: Iterable[bytes]) -> Generator[Answer, None, None]:
-        """The answer to each question, in order; a few hundred questions are read ahead.
+        """Yields the answer to each question, in order; a few hundred questions are read ahead.
 
         Raises ReferenceFailedError when the program fails, which a refusal by Kafka's class is
         not. To stop early is safe: the answers that are under way are read then.

@@ -130,7 +130,7 @@ def describe(data: bytes) -> Description:
 
 
 def judge(ours: Description, theirs: Description) -> tuple[Verdict, str]:
-    """The verdict on what both sides made of one buffer, and the reason that is listed."""
+    """Returns the verdict on what both sides made of one buffer, and the reason that is listed."""
     common = min(len(ours.batches), len(theirs.batches))
     if ours.batches[:common] != theirs.batches[:common]:
         return Verdict.DISAGREEMENT, ""
@@ -172,7 +172,7 @@ def mutations(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
 
 
 def _mended(data: bytes) -> bytes:
-    """The bytes with the length and the checksum that would be right for them."""
+    """Returns the bytes with the length and the checksum that would be right for them."""
     if len(data) < 22:
         return data
     data = data[:8] + (len(data) - 12).to_bytes(4, "big") + data[12:]

@@ -84,7 +84,7 @@ def cases(count: int, seed: int) -> Iterator[Case]:
 
 
 def decided_here(case: Case) -> str:
-    """A letter for each question, Y or N, by our rules."""
+    """Returns a letter for each question, Y or N, by our rules."""
     authorizer = Authorizer(case.super_users, case.acls, allow_if_no_acl=case.allow_if_no_acl)
     answers = []
     for principal, host, operation, resource_type, name in case.questions:
@@ -97,7 +97,7 @@ def decided_here(case: Case) -> str:
 
 
 def decide(judge: Reference, wanted: Iterable[Case]) -> Iterator[str]:
-    """The same by Kafka's. Raises ReferenceFailedError."""
+    """Yields the same by Kafka's. Raises ReferenceFailedError."""
     questions = (
         records_question(ReferenceOperation.DECIDE_RIGHTS, _lines(case).encode()) for case in wanted
     )

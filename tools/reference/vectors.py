@@ -35,13 +35,13 @@ class Vector(NamedTuple):
     data: bytes
 
     def line(self) -> str:
-        """The vector as a line of its file."""
+        """Returns the vector as a line of its file."""
         made = self.form.message.decode(self.data, self.form.version)
         return vector_line(made, self.form.version, self.releases)
 
 
 def vectors() -> Iterator[Vector]:
-    """Every vector, by message, version and choice of values; no two of the same bytes."""
+    """Yields every vector, by message, version and choice of values; no two of the same bytes."""
     for form, pairs in forms().items():
         names = {pair.release: (pair.name, pair.version) for pair in pairs}
         found: dict[bytes, Message] = {}
@@ -52,7 +52,7 @@ def vectors() -> Iterator[Vector]:
 
 
 def lines() -> dict[str, list[str]]:
-    """The lines of every file, by the file's name: a file a module of Kafka."""
+    """Returns the lines of every file, by the file's name: a file a module of Kafka."""
     found: dict[str, list[str]] = {}
     for vector in vectors():
         module = union()[vector.form.name].module
@@ -74,7 +74,7 @@ def write() -> str:
 
 
 def read() -> list[Vector]:
-    """The vectors as they stand in the files."""
+    """Returns the vectors as they stand in the files."""
     found = []
     for path in sorted(FOLDER.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -90,7 +90,7 @@ def read() -> list[Vector]:
 
 
 def pair_of(vector: Vector) -> Pair:
-    """The pair of the newest release that has the vector's message."""
+    """Returns the pair of the newest release that has the vector's message."""
     release = max(vector.releases)
     name, version = vector.releases[release]
     return Pair(release, name, version, vector.form)

@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 @cache
 def reference(release: str) -> Reference:
-    """The Java program of `release` of this process; it ends with the process."""
+    """Returns the Java program of `release` of this process; it ends with the process."""
     started = Reference(release)
     atexit.register(started.close)
     return started
@@ -35,7 +35,7 @@ def reference(release: str) -> Reference:
 def in_parallel(
     work: Callable[[T], R], tasks: Iterable[T], *, processes: int | None = None
 ) -> Iterator[R]:
-    """The result of `work` on each task, as they come; by default a process a processor.
+    """Yields the result of `work` on each task, as they come; by default a process a processor.
 
     `work`, tasks and results must be such as pickle takes.
     """

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_all(show: Callable[[int, int], None] = lambda done, total: None) -> str:
-    """The text of the file, made of the jars; `show` is told how many of how many are read.
+    """Returns the text of the file, made of the jars; `show` is told how many of how many are read.
 
     Raises MavenError, JavaNotFoundError, CompilerError, ProgramError and DefinitionError.
     """
@@ -70,7 +70,7 @@ def read_all(show: Callable[[int, int], None] = lambda done, total: None) -> str
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error for as long as the block lasts."""
+    """Yields a bar on standard error for as long as the block lasts."""
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("reading", total=None)

@@ -36,7 +36,7 @@ class Facts:
     listeners: tuple[str, ...] = ()
 
     def to_json(self, known_as: str) -> dict[str, Any]:
-        """A row without its release; keys that say nothing are left out."""
+        """Returns a row without its release; keys that say nothing are left out."""
         row: dict[str, Any] = {"versions": str(self.versions)}
         for key in ("placeholder", "flexible", "unstable", "deprecated"):
             if getattr(self, key):

@@ -18,13 +18,13 @@ CACHE = ROOT / ".cache" / "releases"
 
 
 def clients_jar(release: str) -> Path:
-    """The path of kafka-clients of this release, as `clients_jars` gives it."""
+    """Returns the path of kafka-clients of this release, as `clients_jars` gives it."""
     (jar,) = clients_jars([release])
     return jar
 
 
 def clients_jars(releases: Sequence[str]) -> list[Path]:
-    """The paths of kafka-clients of these releases, fetched when they are missing.
+    """Returns the paths of kafka-clients of these releases, fetched when they are missing.
 
     Safe in several processes at once. Raises `MavenError`.
     """

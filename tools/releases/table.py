@@ -17,7 +17,7 @@ __all__ = ["format_table"]
 
 
 def format_table(releases: Sequence[str], found: Mapping[str, Mapping[int, Facts]]) -> str:
-    """The text of the file.
+    """Returns the text of the file.
 
     `releases` stand oldest first, by number and not by date; `found` has the facts of each by api
     key. A row holds from its release on until the next row; an API has none before its first.
@@ -36,7 +36,7 @@ def format_table(releases: Sequence[str], found: Mapping[str, Mapping[int, Facts
 
 
 def _wrapped(releases: Sequence[str]) -> str:
-    """The releases of one number (4.0, 0.10.2) on a line."""
+    """Returns the releases of one number (4.0, 0.10.2) on a line."""
     lines: dict[str, list[str]] = {}
     for release in releases:
         lines.setdefault(release.rpartition(".")[0], []).append(json.dumps(release))

@@ -25,7 +25,7 @@ class InstallError(RuntimeError):
 def python_with(
     folder: Path, *, install: Sequence[str], wanted: str, base: str = sys.executable
 ) -> Path:
-    """The interpreter of the environment in `folder`, which is made when it must.
+    """Returns the interpreter of the environment in `folder`, which is made when it must.
 
     `install` are the arguments of `pip install`; `wanted` is what the environment depends on, and
     when that has changed it is made anew; it is made with the Python `base`. Safe in several

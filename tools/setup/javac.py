@@ -45,7 +45,7 @@ def compile_java(
 
 
 def _compiler(home: Path, cache: Path) -> list[str]:
-    """The beginning of a command that compiles Java, for a runtime of 17 or newer."""
+    """Returns the beginning of a command that compiles Java, for a runtime of 17 or newer."""
     javac = home / "bin" / "javac"
     if javac.exists():
         return [str(javac), "-proc:none"]

@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def table(outcome: Outcome) -> tuple[str, bool]:
-    """The numbers as a table of Markdown, and whether all is right."""
+    """Returns the numbers as a table of Markdown, and whether all is right."""
     found = verdicts(outcome.samples)
     is_right = all(flat for _, _, flat in found.values()) and not outcome.wrong
     faults = ", ".join(f"{name} {times}x" for name, times in sorted(outcome.faults.items()))

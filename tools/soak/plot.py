@@ -17,7 +17,7 @@ STYLE = (
 
 
 def svg(samples: Sequence[Sample], title: str) -> str:
-    """The picture of a run."""
+    """Returns the picture of a run."""
     height = TOP + len(MEASURES) * (PANEL + GAP) + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',

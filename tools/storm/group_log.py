@@ -21,7 +21,7 @@ from kproto.messages import (
     OffsetCommitValue,
 )
 from kproto.records import Record
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 
 from .sightings import Commit
 
@@ -60,12 +60,12 @@ class Conversions:
 
     @property
     def of_members(self) -> int:
-        """How often members were in it."""
+        """Returns how often members were in it."""
         return self.to_consumer + self.to_classic
 
 
 async def read_group_log(client: kproto.Client, group: str) -> list[Written]:
-    """All that is written down of the group, in its order."""
+    """Returns all that is written down of the group, in its order."""
     records = [record async for record in client.consumer(OFFSETS_TOPIC, stop_at_end=True)]
     return written_of(records, group)
 
@@ -87,7 +87,7 @@ def _group_of(record: CoordinatorRecord) -> str | None:
 
 
 def commits_of(written: Iterable[Written], topic: str) -> Iterator[Commit]:
-    """All that was committed of a topic, in its order."""
+    """Yields all that was committed of a topic, in its order."""
     for _, _, (key, value, _) in written:
         if not (isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue)):
             continue
@@ -96,7 +96,7 @@ def commits_of(written: Iterable[Written], topic: str) -> Iterator[Commit]:
 
 
 def conversions_of(written: Iterable[Written], until: float = float("inf")) -> Conversions:
-    """How often the group was converted, up to that time.
+    """Returns how often the group was converted, up to that time.
 
     A classic group is one record, which lists its members; one of the consumer protocol has a
     record of its own kind. A conversion writes those of the other kind in its place: a classic

@@ -28,7 +28,7 @@ _WORDS: Final = {"partitions_assigned": "assigned", "partitions_revoked": "revok
 
 
 def resolve_tools() -> Path:
-    """The folder with the jars of Kafka's tools. Raises MavenError."""
+    """Returns the folder with the jars of Kafka's tools. Raises MavenError."""
     return fetch_jars(
         CACHE.parent / "kafka-tools" / RELEASE,
         Path(__file__).with_name("pom.xml.template"),
@@ -41,7 +41,7 @@ def resolve_tools() -> Path:
 
 
 def command(bootstrap: str, topic: str, group: str, assignor: str, config: Path) -> list[str]:
-    """How it is started; `config` is written. Raises MavenError and JavaNotFoundError."""
+    """Returns how it is started; `config` is written. Raises MavenError and JavaNotFoundError."""
     if assignor in BROKERS_OWN:
         lines = ["max.poll.records=50"]
         protocol = ["--group-protocol", "consumer", "--group-remote-assignor", assignor]

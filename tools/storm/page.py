@@ -35,7 +35,7 @@ def facts(result: Result) -> dict[str, Any]:
 
 
 def table(result: Result) -> str:
-    """The numbers as a table of Markdown, under the verdict."""
+    """Returns the numbers as a table of Markdown, under the verdict."""
     plan, verdict = result.plan, result.verdict
     actions = ", ".join(f"{name.replace('_', ' ')} {n}x" for name, n in result.actions.items())
     rows = [

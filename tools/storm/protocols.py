@@ -69,7 +69,7 @@ def of_ours(assignor: str, session_ms: int, heartbeat_ms: int) -> dict[str, Any]
 
 
 def timed(protocol: dict[str, Any], session_ms: int, heartbeat_ms: int) -> dict[str, Any]:
-    """The same with its session, which in the consumer protocol is the broker's."""
+    """Returns the same with its session, which in the consumer protocol is the broker's."""
     if protocol["group_protocol"] == "consumer":
         return protocol
     return protocol | {"session_timeout_ms": session_ms, "heartbeat_interval_ms": heartbeat_ms}

@@ -83,7 +83,7 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is wrong, and every member ended as it was told."""
+        """Returns whether nothing is wrong, and every member ended as it was told."""
         return self.verdict.is_right and not self.notes
 
 

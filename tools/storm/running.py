@@ -98,7 +98,7 @@ class Running:
 
     @property
     def is_there(self) -> bool:
-        """Whether its process runs."""
+        """Returns whether its process runs."""
         return self._process.poll() is None
 
     def ask_to_leave(self) -> None:
@@ -133,7 +133,7 @@ class Running:
             self._process.send_signal(signal.SIGUSR1)
 
     def ended_by(self, deadline: float) -> bool:
-        """Whether it has ended by then, a time of the monotonic clock."""
+        """Returns whether it has ended by then, a time of the monotonic clock."""
         try:
             self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -147,11 +147,11 @@ class Running:
 
     @property
     def is_new(self) -> bool:
-        """Whether it was ended by being told to leave, before it had said a word."""
+        """Returns whether it was ended by being told to leave, before it had said a word."""
         return self.exit_code == -signal.SIGTERM and not self._lines()
 
     def ended_by_known_fault(self) -> bool:
-        """Whether it ended by one that is not this storm's to judge; harmed by that."""
+        """Returns whether it ended by one that is not this storm's to judge; harmed by that."""
         words = self.last_words()
         if not any(
             known.kind == self.kind
@@ -171,7 +171,7 @@ class Running:
         return fresh
 
     def last_words(self) -> str:
-        """The end of what it said besides."""
+        """Returns the end of what it said besides."""
         return self._said.read_text(errors="replace")[-1500:]
 
     def _lines(self) -> list[str]:

@@ -75,7 +75,7 @@ APIS_OF_CONSUMERS: Final = (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-REFUSALS: Final = (
+ENCODE_FAILURES: Final = (
     "COORDINATOR_LOAD_IN_PROGRESS",
     "COORDINATOR_NOT_AVAILABLE",
     "NOT_COORDINATOR",
@@ -262,7 +262,7 @@ class _Schedule:
         self._fault(Slow(self.chance.randrange(100, 5_000)), times=3)
 
     async def _refuses(self) -> None:
-        self._fault(ErrorCode(self.chance.choice(REFUSALS)), times=self.chance.randint(1, 3))
+        self._fault(ErrorCode(self.chance.choice(ENCODE_FAILURES)), times=self.chance.randint(1, 3))
 
     async def _closes(self) -> None:
         after = self.chance.random() < 0.5

@@ -94,11 +94,11 @@ class Member:
         ]
 
     def was_harmed(self, since: float, until: float) -> bool:
-        """Whether it was harmed in that time."""
+        """Returns whether it was harmed in that time."""
         return any(since <= at <= until for at in self.harmed)
 
     def could_not_commit(self, partition: int, seen_at: float) -> bool:
-        """Whether it was left behind before it had to have committed what it saw then.
+        """Returns whether it was left behind before it had to have committed what it saw then.
 
         It tells that it gives up a partition before its last commit, which it may still be left
         behind for; not any more when it is assigned others.
@@ -140,7 +140,7 @@ class Verdict:
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is wrong."""
+        """Returns whether nothing is wrong."""
         return not any(
             (
                 self.lost,

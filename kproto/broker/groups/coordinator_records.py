@@ -20,7 +20,7 @@ from ...messages.legacy_offset_commit_value import LegacyOffsetCommitValue
 from ...messages.offset_commit_key import OffsetCommitKey
 from ...messages.offset_commit_value import OffsetCommitValue
 from ...records import Record, encode_batch
-from ...stored.coordinator import (
+from ...stored.coordinator_records import (
     CoordinatorRecord,
     UnknownCoordinatorRecord,
     decode_coordinator_record,

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from ...records import Record, RecordBatch
-from ...stored.coordinator import CoordinatorRecord
+from ...stored.coordinator_records import CoordinatorRecord
 from ...wire.errors import BrokerResponseError, KprotoError
 from ..api_error import api_error
 from ..coordinators import partition_of

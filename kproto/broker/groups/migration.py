@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ...protocol.consumer_protocol import PROTOCOL_TYPE
-from ...stored.coordinator import CoordinatorRecord
+from ...stored.coordinator_records import CoordinatorRecord
 from ...wire.errors import BrokerResponseError, DecodeError
 from ..api_error import api_error
 from ..coordinators import java_hash

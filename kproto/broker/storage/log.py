@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ...records import RecordBatch, down_convert
-from ...records.any_magic import LOG_OVERHEAD
+from ...records.log_format import LOG_OVERHEAD
 from ...wire.errors import BrokerResponseError, CorruptBatchError, MissingCodecError
 from ..api_error import api_error
 from ..watchable import Watchable

@@ -18,7 +18,7 @@ from ...records import (
     encode_batch,
     read_batches,
 )
-from ...records.any_magic import CODEC_MASK, MAGIC_AT
+from ...records.log_format import COMPRESSION_CODEC_MASK, MAGIC_OFFSET
 from ...wire.errors import CorruptBatchError, MissingCodecError
 from ..api_error import api_error
 from ..topic_configs import TopicConfig
@@ -91,7 +91,7 @@ def append_records(
 def _only_batch(records: bytes | None, version: int) -> RecordBatch:
     """The batch in `records`; there must be exactly one."""
     records = records or b""
-    if records[MAGIC_AT : MAGIC_AT + 1] in (b"\0", b"\1"):
+    if records[MAGIC_OFFSET : MAGIC_OFFSET + 1] in (b"\0", b"\1"):
         raise api_error("INVALID_RECORD", f"Produce v{version} may hold batches of magic 2 only")
     batches = read_batches(records, check_crc=False)
     batch = next(batches, None)
@@ -110,7 +110,7 @@ def _batch_of_messages(records: bytes, config: TopicConfig) -> RecordBatch | Non
     found: list[RecordBatch] = []
     for batch in read_batches(records, check_crc=False):
         _check_size(batch, config)
-        if batch.magic < _MAGIC_OF_BATCHES and batch.attributes & CODEC_MASK == _ZSTD:
+        if batch.magic < _MAGIC_OF_BATCHES and batch.attributes & COMPRESSION_CODEC_MASK == _ZSTD:
             raise api_error("INVALID_RECORD", "a message set cannot hold zstd")
         batch.check()
         found.append(batch)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ...messages.fetch_response import PartitionData
 from ...records import BatchReader, Record, RecordBatch, checked_next_offset, read_batches
-from ...stored.aborted import AbortedTransactions
+from ...stored.aborted_transactions import AbortedTransactions
 from ...wire.errors import CorruptBatchError, MissingCodecError, ProtocolError
 from ..commits.incomplete_offsets import IncompleteOffsets
 from .partition_state import TopicPartitionState
@@ -326,8 +326,8 @@ def filter_batches(
                 continue
             if batch.is_control:
                 if aborted is not None:
-                    aborted.see_marker(batch, max_decompressed_bytes)
-            elif aborted is None or not aborted.hides(batch):
+                    aborted.on_control_batch(batch, max_decompressed_bytes)
+            elif aborted is None or not aborted.is_aborted(batch):
                 batches.append(PlacedBatch(position, batch))
             if batch.partition_leader_epoch != last_epoch:
                 last_epoch = batch.partition_leader_epoch

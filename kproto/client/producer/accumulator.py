@@ -249,7 +249,7 @@ class Accumulator:
     ) -> tuple[Batch, int]:
         """Appends a record to the open batch of its partition; returns the batch and the position.
 
-        Raises one of `REFUSALS`, of `records.new_record`, for values that no record can hold.
+        Raises one of `records.new_record.ENCODE_FAILURES` for values that no record can hold.
         """
         batch = self.open_batch(topic, partition)
         if batch is not None:

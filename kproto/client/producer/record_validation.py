@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from ...records import LAST_TIMESTAMP
+from ...records import MAX_TIMESTAMP_MS
 from ...wire.buffers import octets_of_record
 from ...wire.errors import EncodeError
 from ..producer_record import Headers, ProducerRecord
@@ -81,7 +81,7 @@ def checked_bytes(what: str, value: object) -> bytes:
 
 def checked_timestamp(timestamp: object) -> int:
     """Returns the timestamp, in ms. Raises EncodeError."""
-    if type(timestamp) is not int or not 0 <= timestamp <= LAST_TIMESTAMP:
+    if type(timestamp) is not int or not 0 <= timestamp <= MAX_TIMESTAMP_MS:
         raise EncodeError(f"timestamp {timestamp!r} of a record is no time in ms since 1970")
     return timestamp
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from ...records import LAST_TIMESTAMP, REFUSALS, GrowingBatch
+from ...records import ENCODE_FAILURES, MAX_TIMESTAMP_MS, GrowingBatch
 from ..metadata.cluster import TopicInfo
 from .accumulator import Accumulator
 from .acks import Acks
@@ -113,7 +113,7 @@ def take(
                     return given
                 if own_timestamp is None:
                     timestamp = now
-                elif type(own_timestamp) is int and 0 <= own_timestamp <= LAST_TIMESTAMP:
+                elif type(own_timestamp) is int and 0 <= own_timestamp <= MAX_TIMESTAMP_MS:
                     timestamp = own_timestamp
                 else:
                     return given
@@ -134,7 +134,7 @@ def take(
                 content, at = batch.content, partition
             try:
                 added = content.append(key, value, headers, timestamp, limit)
-            except REFUSALS:
+            except ENCODE_FAILURES:
                 return given
             if not added:
                 return given

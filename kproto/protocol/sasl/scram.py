@@ -278,7 +278,7 @@ class ScramServer:
         ).encode()
 
     def _is_proof(self, proof: bytes, signature: bytes) -> bool:
-        """Checks ClientProof := ClientKey XOR ClientSignature; StoredKey is the hash of ClientKey."""
+        """Checks ClientProof = ClientKey XOR ClientSignature; StoredKey is the key's hash."""
         assert self._credential is not None
         if len(proof) != len(signature):
             return False

@@ -19,8 +19,8 @@ from kproto.records import (
     codec_for_id,
     read_batches,
 )
-from kproto.records.any_magic import CODEC_MASK
 from kproto.records.legacy.message_header import MESSAGE_OVERHEAD_BYTES
+from kproto.records.log_format import COMPRESSION_CODEC_MASK
 from kproto.records.magic2.batch_header import HEADER_BYTES, MIN_RECORD_BYTES
 from kproto.wire.errors import CorruptBatchError, MissingCodecError
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from kproto.records import Codec
-    from kproto.stored.aborted import AbortedTransactions
+    from kproto.stored.aborted_transactions import AbortedTransactions
 
 __all__ = ["MAX_CHUNK_BYTES", "BatchGroup", "BatchSection", "section_groups"]
 
@@ -214,11 +214,11 @@ def _sections(
         following = checked_next_offset(batch, following)
         if batch.is_control:
             if aborted is not None and not isinstance(batch, LegacyBatch):
-                aborted.see_marker(batch, limit)
+                aborted.on_control_batch(batch, limit)
         elif batch.last_offset >= start:
             if isinstance(batch, LegacyBatch):
                 yield _messages(batch, start, end, limit)
-            elif aborted is None or not aborted.hides(batch):
+            elif aborted is None or not aborted.is_aborted(batch):
                 yield _records(batch, fetched, arena, limit)
         if end is not None and following >= end:
             return
@@ -229,7 +229,7 @@ def _records(batch: RecordBatch, fetched: bytes, arena: Arena, limit: int) -> Ba
     first = batch.position + HEADER_BYTES
     last = batch.position + batch.size_in_bytes
     section = BatchSection(batch, fetched, first, last)
-    codec_id = batch.attributes & CODEC_MASK
+    codec_id = batch.attributes & COMPRESSION_CODEC_MASK
     if codec_id and (batch.record_count or first != last):
         _decompress(section, fetched[first:last], codec_for_id(codec_id), arena, limit)
     if batch.record_count * MIN_RECORD_BYTES > section.size:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kproto.records import LOG_APPEND_TIME, MAX_DECOMPRESSED_BYTES
-from kproto.records.any_magic import as_buffer
+from kproto.records.log_format import as_buffer
 from kproto.wire.errors import CorruptBatchError
 
 from .batch_sections import MAX_CHUNK_BYTES, BatchGroup, section_groups
@@ -28,7 +28,7 @@ from .record_columns import ByteRanges, RecordColumns, message_set_columns
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kproto.stored.aborted import AbortedTransactions
+    from kproto.stored.aborted_transactions import AbortedTransactions
 
     from .batch_sections import BatchSection
     from .record_columns import Int32s, Int64s

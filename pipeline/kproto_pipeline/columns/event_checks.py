@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from kproto_cloudevents.values.media_type import parse_media_type
-from kproto_cloudevents.versions.tables import V1_0
+from kproto_cloudevents.versions.version_tables import V1_0
 
 from .arrow_numpy import boolean_values, integer_values, lengths, null_mask
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kproto.schema.nearest import nearest
+from kproto.schema.unknown_names import nearest
 
 from ..columns import EVENT_SCHEMA
 from ..spark.options.errors import OptionError

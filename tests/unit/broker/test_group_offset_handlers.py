@@ -24,7 +24,7 @@ from kproto.messages.offset_delete_request import (
     OffsetDeleteRequestTopic,
 )
 from kproto.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
-from kproto.stored.coordinator import decode_coordinator_record
+from kproto.stored.coordinator_records import decode_coordinator_record
 from tests.unit.broker.test_group_handlers import Nodes, error
 
 #: A consumer that reads topic t, as it says in JoinGroup.

@@ -28,7 +28,7 @@ from kproto.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from kproto.protocol.error_codes import error_code
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 from kproto.wire.uuid import ZERO_UUID
 from tests.support.embedded import UNKNOWN_TOPIC_ID, ThreadedBroker
 from tests.support.raw_connection import RawConnection

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from kproto_codegen.emit.kafka_messages import HOT
+from kproto_codegen.emit.kafka_messages import DATA_PATH
 
 from kproto import messages
 from kproto.messages.base import Message
@@ -48,7 +48,7 @@ SOME_QUICK = [
 
 def _is_everyday(index: int, name: str) -> bool:
     """Return whether it is on the data path, whose layouts have code of their own, or a fourth."""
-    return name in HOT or (index % 4 == 0 and not _is_deep(name))
+    return name in DATA_PATH or (index % 4 == 0 and not _is_deep(name))
 
 
 def _marks(index: int, name: str) -> list[pytest.MarkDecorator]:

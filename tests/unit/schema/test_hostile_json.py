@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kproto.schema.definitions import union
-from kproto.schema.json_form import json_name
+from kproto.schema.json_converter import json_name
 from kproto.schema.layout import StructLayout, layout
 from kproto.schema.naming import class_name
 from kproto.testing.instances import Fill, instance

@@ -18,9 +18,13 @@ from kproto.messages import (
 )
 from kproto.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kproto.records import Record, encode_batch
-from kproto.stored import control
-from kproto.stored.control import ControlRecord, decode_control_record, encode_control_record
-from kproto.stored.coordinator import (
+from kproto.stored import control_records
+from kproto.stored.control_records import (
+    ControlRecord,
+    decode_control_record,
+    encode_control_record,
+)
+from kproto.stored.coordinator_records import (
     COORDINATOR_TOPICS,
     CoordinatorRecord,
     decode_coordinator_record,
@@ -68,8 +72,12 @@ def control_nodes(key: bytes | None, value: bytes | None) -> tuple[Node, Node]:
 
 
 def test_the_table_of_control_records_is_that_of_stored() -> None:
-    assert {kind: name for kind, (name, _) in stored_records._CONTROL.items()} == control._CLASSES
-    assert {kind for kind, (_, own) in stored_records._CONTROL.items() if own} == control._MARKERS
+    assert {
+        kind: name for kind, (name, _) in stored_records._CONTROL.items()
+    } == control_records._CLASSES
+    assert {
+        kind for kind, (_, own) in stored_records._CONTROL.items() if own
+    } == control_records._MARKERS
 
 
 @settings(max_examples=60, deadline=None)

@@ -113,7 +113,7 @@ async def send(task: Task) -> Measured:
 
 
 async def concurrent(task: Task) -> Measured:
-    """All in one gather, round after round."""
+    """Returns all in one gather, round after round."""
     made = keys(task.records)
     rounds = []
     async with producer_of(task) as producer:

@@ -48,7 +48,7 @@ def producer_of(task: Task, **settings: object) -> Any:
 
 
 def for_throughput(task: Task) -> Any:
-    """A producer that takes all records without making the caller wait, and is warm."""
+    """Returns a producer that takes all records without making the caller wait, and is warm."""
     producer = producer_of(
         task,
         **{
@@ -178,7 +178,7 @@ def send(task: Task) -> Measured:
 
 
 def concurrent(task: Task) -> Measured:
-    """All handed over, then one `flush`, round after round."""
+    """Returns all handed over, then one `flush`, round after round."""
     made = keys(task.records)
     producer = producer_of(task)
     rounds = []

@@ -122,7 +122,7 @@ async def send(task: Task) -> Measured:
 
 
 async def concurrent(task: Task) -> Measured:
-    """All in one gather, round after round."""
+    """Returns all in one gather, round after round."""
     made = keys(task.records)
     rounds = []
     async with Client(task.bootstrap) as client, client.producer() as producer:

@@ -30,7 +30,7 @@ class Results:
         self._turns[row].append({})
 
     def middle(self, row: str, client: str) -> Measured | None:
-        """The medians of `client` over the turns; None where it has none."""
+        """Returns the medians of `client` over the turns; None where it has none."""
         found = [turn[client] for turn in self._turns[row] if client in turn]
         if not found:
             return None
@@ -107,7 +107,7 @@ def head_of(client: str, results: Results) -> str:
 
 
 def cpu_cell_of(row: Row, results: Results) -> str:
-    """The ratio of CPU times, and between what it was in the turns."""
+    """Returns the ratio of CPU times, and between what it was in the turns."""
     ratios = sorted(each.cpu for each in results.ratios(row.name, CPU_BASE))
     if not ratios:
         return ""

@@ -140,7 +140,7 @@ def clients_of(row: Row, wanted: Sequence[str]) -> list[str]:
 
 
 def records_of(row: Row, client: str, records: int) -> int:
-    """How many records `client` sends or reads, where the user asked for `records`."""
+    """Returns how many records `client` sends or reads, where the user asked for `records`."""
     if row.records is not None:
         return row.records
     return records // SHARES.get(client, 1)

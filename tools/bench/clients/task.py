@@ -100,7 +100,7 @@ class Reading:
 
 
 def warm_records(records: int) -> int:
-    """How many of `records` that are consumed are start-up."""
+    """Returns how many of `records` that are consumed are start-up."""
     return records // WARM_SHARE
 
 
@@ -119,7 +119,7 @@ async def read_records(records: AsyncIterator[Any], count: int) -> Measured:
 
 
 async def read_headers(records: AsyncIterator[Any], count: int) -> Measured:
-    """The same, and the headers of each."""
+    """Returns the same, and the headers of each."""
     left = await _warmed(records, count)
     seen = headers = 0
     meter = Meter()
@@ -143,7 +143,7 @@ async def _warmed(records: AsyncIterator[Any], count: int) -> int:
 
 
 def chunks(records: int) -> list[int]:
-    """The sizes of the chunks of `records`."""
+    """Returns the sizes of the chunks of `records`."""
     return [min(CHUNK, records - begin) for begin in range(0, records, CHUNK)]
 
 
@@ -175,12 +175,12 @@ def records_of_chunk(task: Task) -> list[tuple[bytes | None, list[tuple[str, byt
 
 
 def middle_of_sends(times: list[float], whole: Measured) -> Measured:
-    """The median time of a send; of the CPU time what each took."""
+    """Returns the median time of a send; of the CPU time what each took."""
     return Measured(statistics.median(times), whole.cpu)
 
 
 def middle_of_rounds(rounds: list[Measured]) -> Measured:
-    """The medians of rounds."""
+    """Returns the medians of rounds."""
     return Measured(
         statistics.median(each.seconds for each in rounds),
         statistics.median(each.cpu for each in rounds),

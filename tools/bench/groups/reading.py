@@ -53,7 +53,7 @@ async def by_hand(bootstrap: str, records: int, _: str) -> float:
 
 
 async def as_member(bootstrap: str, records: int, group: str) -> float:
-    """The same as the one member of a group, which commits as it does by default."""
+    """Returns the same as the one member of a group, which commits as it does by default."""
     async with Client(bootstrap) as client:
         began = time.process_time()
         count = 0

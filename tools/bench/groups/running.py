@@ -35,7 +35,7 @@ async def _write(bootstrap: str, records: int) -> None:
 
 
 async def running(bootstrap: str, records: int, group: str, order: Order) -> float:
-    """The same by a handler that only counts, with 16 workers."""
+    """Returns the same by a handler that only counts, with 16 workers."""
     async with Client(bootstrap) as client:
         began = time.process_time()
         count = 0

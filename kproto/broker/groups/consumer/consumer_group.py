@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
 from ....protocol.consumer_protocol import PROTOCOL_TYPE
-from ....stored.coordinator import CoordinatorRecord
+from ....stored.coordinator_records import CoordinatorRecord
 from ....wire.errors import BrokerResponseError
 from ...api_error import api_error
 from ...log_escaping import log_safe

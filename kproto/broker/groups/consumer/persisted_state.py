@@ -39,7 +39,7 @@ from ....messages.consumer_group_target_assignment_metadata_key import (
 from ....messages.consumer_group_target_assignment_metadata_value import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from ....stored.coordinator import CoordinatorRecord
+from ....stored.coordinator_records import CoordinatorRecord
 from ....wire.uuid import Uuid
 from ...coordinators import java_hash
 from ...topics import Topics

@@ -40,7 +40,7 @@ from ....messages.consumer_group_target_assignment_metadata_key import (
 from ....messages.consumer_group_target_assignment_metadata_value import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from ....stored.coordinator import CoordinatorRecord
+from ....stored.coordinator_records import CoordinatorRecord
 from .consumer_group_member import Assigned, ConsumerGroupMember, Partitions
 from .regex_resolution import ResolvedRegex
 

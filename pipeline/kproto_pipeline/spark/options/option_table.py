@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from enum import Flag, auto
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from kproto.schema.nearest import nearest
+from kproto.schema.unknown_names import nearest
 
 from .client_options import PREFIX, ClientOptions, client_options
 from .errors import OptionError

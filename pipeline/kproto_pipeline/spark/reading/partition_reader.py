@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
-from kproto.stored.aborted import AbortedTransactions
+from kproto.stored.aborted_transactions import AbortedTransactions
 
 from ...columns import arrow_batches, events_as_arrow, records_as_arrow
 from ..worker_imports import keep_archive_finders

@@ -29,7 +29,7 @@ from kproto.messages.offset_commit_value import OffsetCommitValue
 from kproto.messages.share_group_metadata_key import ShareGroupMetadataKey
 from kproto.messages.share_group_metadata_value import ShareGroupMetadataValue
 from kproto.records import Record, RecordBatch
-from kproto.stored.coordinator import (
+from kproto.stored.coordinator_records import (
     CoordinatorRecord,
     UnknownCoordinatorRecord,
     encode_coordinator_record,

@@ -45,7 +45,7 @@ from kproto.messages.produce_request import (
 )
 from kproto.protocol.error_codes import error_code
 from kproto.records import encode_batch
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 from kproto.testing.clock import ManualClock
 from tests.support.batches import TIMESTAMP, batch_bytes
 

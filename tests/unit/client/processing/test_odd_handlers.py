@@ -9,7 +9,7 @@ import pytest
 
 from kproto import ConfigurationError, ProducerRecord, Record, Retries, Stop, failure_of
 from kproto.client.processing.failure_headers import FAILURE_HEADERS
-from kproto.testing.clock import MovedClock
+from kproto.testing.clock import SkewedClock
 from tests.unit.client.processing.orders import DEAD, TOPIC, orders, read_all
 
 ORDERS = pytest.mark.parametrize("order", ["partition", "key", "none"])
@@ -286,7 +286,7 @@ async def test_a_record_waits_for_no_longer_than_its_delay_whatever_a_clock_said
 
 @ORDERS
 async def test_a_clock_that_is_set_back_holds_up_no_retry_topic(order: Any) -> None:
-    clock = MovedClock()
+    clock = SkewedClock()
     async with orders(2, topics=["later.200ms"], clock=clock) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:

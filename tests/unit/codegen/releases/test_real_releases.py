@@ -10,7 +10,7 @@ import pytest
 from kproto_codegen.cli import main
 from kproto_codegen.releases.importer import ImportedRelease, read_releases
 from kproto_codegen.releases.release import load_release, write_release
-from kproto_codegen.union.history import unite
+from kproto_codegen.union.release_union import unite
 
 from tests.support.availability import not_available
 from tools.kafka import KafkaJarsError, resolve_jars

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kproto_pipeline.columns import arrow_batches, records_as_arrow
 
-from kproto.stored.aborted import AbortedTransactions
+from kproto.stored.aborted_transactions import AbortedTransactions
 from tests.unit.client.scripted_log import ABORT, COMMIT, batch, marker
 
 

@@ -37,7 +37,7 @@ from kproto.messages.consumer_protocol_assignment import ConsumerProtocolAssignm
 from kproto.messages.consumer_protocol_assignment import TopicPartition as Given
 from kproto.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kproto.records import Record
-from kproto.stored.coordinator import CoordinatorRecord, encode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, encode_coordinator_record
 from tests.unit.broker.groups.classic_group_driver import DATE_MS
 
 __all__ = ["REBALANCE_MS", "SESSION_MS", "ConsumerPlay", "metadata"]
