@@ -161,7 +161,7 @@ def test_a_limit_ends_the_read_early(spark: Any, topics: Topics, topic_name: str
         ({"includeHeader": "true"}, "option includeHeader.* is not known"),
         ({"startingOffsets": "latest"}, "startingOffsets cannot be 'latest'"),
         ({"assign": '{"%s": [7]}'}, "has no partition 7"),
-        ({"endingOffsets": '{"%s": {"0": 99}}'}, "offsets 0 up to 99 were asked for"),
+        ({"endingOffsets": '{"%s": {"0": 99}}'}, "offsets 0 up to 99 were requested"),
     ],
 )
 def test_what_cannot_be_read_is_one_clear_error(
@@ -223,7 +223,7 @@ def test_lost_records_fail_or_are_passed_over(spark: Any, topics: Topics, topic_
 async def fetching() -> int:
     """How many ranges are being fetched by this process."""
     running = [repr(task.get_coro()) for task in asyncio.all_tasks()]
-    return sum("_Ahead._run" in each for each in running)
+    return sum("_RangeFetch._run" in each for each in running)
 
 
 @pytest.mark.parametrize("fail", [True, False])
@@ -282,10 +282,10 @@ def test_a_topic_made_anew_while_it_is_read(topics: Topics, topic_name: str, fai
     arriving = fetch_ranges(options, [wanted])
     read = [next(arriving)]
     make_anew(topics, topic_name, b"anew")
-    with pytest.raises(DataLossError, match=r"made anew.*load") if fail else nullcontext():
+    with pytest.raises(DataLossError, match=r"recreated.*load") if fail else nullcontext():
         read.extend(arriving)
     assert b"anew" not in b"".join(fetched.records for _, fetched in read)
-    with pytest.raises(DataLossError, match="made anew") if fail else nullcontext():
+    with pytest.raises(DataLossError, match="recreated") if fail else nullcontext():
         assert list(fetch_ranges(options, [wanted])) == [], "a task that begins later"
 
 

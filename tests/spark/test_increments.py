@@ -101,13 +101,13 @@ def test_new_topics_and_lost_ones(
 
     asyncio.run(recreated_partitions())
     send(embedded_topics, a, event(3), event(4), event(1))
-    with pytest.raises(DataLossError, match=f"{a}-0: the topic was made anew"):
+    with pytest.raises(DataLossError, match=f"{a}-0: the topic was recreated"):
         run(spark, wanted)
     passing = replace(wanted, source={**wanted.source, "failOnDataLoss": "false"})
     told: list[str] = []
     found = run(spark, passing, listener=Told(told))
     assert found.counts == JobCounts(3, 2, 0, 1, 2)
-    assert f"{a}-0: the topic was made anew" in told[1]
+    assert f"{a}-0: the topic was recreated" in told[1]
     assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1, "4": 1}
 
     async def deleted() -> None:

@@ -100,7 +100,7 @@ def test_a_topic_that_is_deleted_or_made_anew_is_told_or_passed_over(
         asked(embedded_topics, topic_name, make=True)
         send(embedded_topics, topic_name, range(10, 16))
         if fails == "true":
-            with pytest.raises(Exception, match=r"made anew|is gone"):
+            with pytest.raises(Exception, match=r"recreated|is gone"):
                 query.processAllAvailable()
         else:
             query.processAllAvailable()

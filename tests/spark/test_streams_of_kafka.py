@@ -129,7 +129,7 @@ def test_a_topic_that_is_deleted_or_made_anew(
         asyncio.run(anew(topics, topic_name))
         send(topics, topic_name, range(10, 16))
         if fails == "true":
-            with pytest.raises(Exception, match=r"the topic was made anew|is gone"):
+            with pytest.raises(Exception, match=r"the topic was recreated|is gone"):
                 query.processAllAvailable()
         else:
             query.processAllAvailable()

@@ -51,7 +51,7 @@ def plan_next(
 
     `starts` are the offsets at which a first run begins. A partition that is in neither is new, and
     read from its first offset. Lost is what stood between the job and the first offset of a log,
-    and all that was not read of a topic that is deleted or was made anew; the plan goes on with
+    and all that was not read of a topic that is deleted or was recreated; the plan goes on with
     what there is. Of what is gone the place is kept: brokers that have just started may not know a
     topic for a moment.
     """
@@ -64,7 +64,7 @@ def plan_next(
             start, known = stands[part]
             if ZERO_UUID not in (known, topic_id) and known != topic_id:
                 losses.append(
-                    f"{place}: the topic was made anew; read up to {start} of the old one"
+                    f"{place}: the topic was recreated; read up to {start} of the old one"
                 )
                 start = first
             elif start > last:

@@ -302,6 +302,6 @@ class _Run:
             found = now.get((each.topic, each.partition), each.topic_id)
             if each.size and found != each.topic_id:
                 raise DataLossError(
-                    f"{each.topic} was made anew while it was read; set failOnDataLoss to false, "
+                    f"{each.topic} was recreated while it was read; set failOnDataLoss to false, "
                     "or start again, to read the new one"
                 )

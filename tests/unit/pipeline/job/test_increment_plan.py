@@ -40,8 +40,8 @@ CASES = {
         [],
     ),
     "a cut log": (state(t_0=(A, 7, 9)), {("t", 0): (5, A)}, {"t_0": (7, 9)}, ["5 up to 7 are no"]),
-    "made anew": (state(t_0=(B, 0, 9)), {("t", 0): (5, A)}, {"t_0": (0, 9)}, ["made anew"]),
-    "made anew, no id": (
+    "recreated": (state(t_0=(B, 0, 9)), {("t", 0): (5, A)}, {"t_0": (0, 9)}, ["recreated"]),
+    "recreated, no id": (
         state(t_0=(ZERO_UUID, 0, 2)),
         {("t", 0): (5, ZERO_UUID)},
         {"t_0": (0, 2)},

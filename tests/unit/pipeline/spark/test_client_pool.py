@@ -14,10 +14,10 @@ import traceback
 import pytest
 from kproto_pipeline.spark.client_pool import (
     LoopTask,
-    begin,
     close_clients,
     run_on_loop,
     shared_client,
+    start_on_loop,
     with_client,
 )
 from kproto_pipeline.spark.options.client_options import ClientOptions, client_options
@@ -93,7 +93,7 @@ def test_work_has_ended_when_an_interrupt_is_raised() -> None:
         interrupting.start()
         work.result()
 
-    work = begin(long())
+    work = start_on_loop(long())
     with pytest.raises(KeyboardInterrupt):
         interrupted(work)
     assert ended == ["yes"]
@@ -101,11 +101,11 @@ def test_work_has_ended_when_an_interrupt_is_raised() -> None:
 
 
 def test_closing_ends_work_that_is_under_way() -> None:
-    work = begin(asyncio.sleep(60))
+    work = start_on_loop(asyncio.sleep(60))
     close_clients()
     with pytest.raises(asyncio.CancelledError):
         work.result()
-    work.end()
+    work.cancel()
 
 
 def test_an_error_of_work_is_raised_where_it_was_given() -> None:

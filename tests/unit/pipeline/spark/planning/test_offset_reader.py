@@ -51,10 +51,10 @@ def _named(info: TopicInfo, name: str) -> TopicInfo:
     return TopicInfo(name, info.topic_id, info.partitions, error_code=info.error_code)
 
 
-def selected(cluster: Cluster, *, retry: bool = True, **options: str) -> list[str]:
+def selected(cluster: Cluster, *, await_topics: bool = True, **options: str) -> list[str]:
     given = {"kafka.bootstrap.servers": "localhost:1", **options}
     parsed = parse_read_options(given, streaming=True)
-    looking = list_log_offsets(cluster, parsed, skip_missing=True, retry=retry)  # type: ignore[arg-type]
+    looking = list_log_offsets(cluster, parsed, skip_missing=True, await_topics=await_topics)  # type: ignore[arg-type]
     return sorted(topic for topic, _ in asyncio.run(looking).topic_ids)
 
 
@@ -69,7 +69,7 @@ def test_a_topic_that_is_gone_is_waited_for_at_the_start_alone() -> None:
     cluster = Cluster("a")
     assert selected(cluster, subscribe="a,b") == ["a"]
     assert cluster.waited_for == ["b"]
-    assert selected(cluster, subscribe="a,b", retry=False) == ["a"]
+    assert selected(cluster, subscribe="a,b", await_topics=False) == ["a"]
     assert cluster.waited_for == ["b"], "a trigger does not wait for it again"
 
 

@@ -1,4 +1,4 @@
-"""A topic that is deleted while it is read, or made anew under its name: told, never mixed."""
+"""A topic that is deleted while it is read, or recreated under its name: told, never mixed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _retry_at_once(settings_for_all: SettingsForAll) -> None:
 
 
 class Cluster:
-    """A log of topic `t` that can be deleted, and made anew with another id and other values."""
+    """A log of topic `t` that can be deleted, and recreated with another id and other values."""
 
     def __init__(self, broker: ScriptedBroker, kind: str) -> None:
         self.broker = broker
@@ -149,7 +149,7 @@ async def test_a_topic_made_anew_before_the_task_begins(kind: str) -> None:
         made.make_anew()
         values, error = await made.values(wanted, fail=True)
         assert (values, made.log.fetches) == ([], [])
-        assert "deleted and made anew" in str(error)
+        assert "deleted and recreated" in str(error)
 
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME])
@@ -167,7 +167,7 @@ async def test_a_shorter_new_log_is_not_taken_for_the_old_one(kind: str) -> None
         made.before_fetch = shorter
         values, error = await made.values(wanted, fail=True)
         assert values == [b"old"] * 2
-        assert "deleted and made anew" in str(error)
+        assert "deleted and recreated" in str(error)
 
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME, NO_IDS])
@@ -192,7 +192,7 @@ async def test_what_is_lost_is_passed_over_when_asked(
         made.before_fetch = lambda number: getattr(made, loss)() if number == 2 else None
         with caplog.at_level(logging.WARNING, "kproto.pipeline"):
             assert await made.values(wanted, fail=False) == ([b"old"] * 2, None)
-        assert "the rest of the range is passed over" in caplog.text
+        assert "the rest of the range is skipped" in caplog.text
 
 
 async def test_brokers_without_ids_are_read_by_name() -> None:

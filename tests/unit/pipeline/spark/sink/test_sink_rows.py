@@ -7,7 +7,7 @@ import pytest
 from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.option_table import parse_write_options
 from kproto_pipeline.spark.sink.errors import RowError
-from kproto_pipeline.spark.sink.sink_rows import check_columns, rows_of
+from kproto_pipeline.spark.sink.sink_rows import check_columns, sink_rows
 
 from .test_task_writer import HEADERS
 
@@ -37,7 +37,7 @@ def test_a_topic_that_is_no_text_is_told_with_its_row() -> None:
         [NO_TEXT, pa.array([b"1", b"2", b"3"], pa.binary())], names=["topic", "value"]
     )
     with pytest.raises(RowError, match=r"row 12 of this task .*its topic is no UTF-8"):
-        rows_of(rows, PLAIN, 10)
+        sink_rows(rows, PLAIN, 10)
 
 
 def test_the_key_of_a_header_that_is_no_text_is_told_with_its_row() -> None:
@@ -51,4 +51,4 @@ def test_the_key_of_a_header_that_is_no_text_is_told_with_its_row() -> None:
         names=["topic", "value", "headers"],
     )
     with pytest.raises(RowError, match=r"row 2 of this task .*header is no UTF-8"):
-        rows_of(rows, PLAIN, 0)
+        sink_rows(rows, PLAIN, 0)

@@ -15,7 +15,7 @@ from kproto_pipeline.spark.streaming.micro_batch_offsets import (
     below_min_offsets,
     from_json,
     lagging_partitions,
-    limited,
+    rate_limited,
     recreated_partitions,
     to_json,
 )
@@ -53,7 +53,7 @@ def test_a_limited_batch_is_about_as_large_as_it_may_be(
 ) -> None:
     starts = {part: start for part, (start, _) in logs.items()}
     ends = {part: start + size for part, (start, size) in logs.items()}
-    found = limited(starts, ends, most)
+    found = rate_limited(starts, ends, most)
     rests = {part: size for part, (_, size) in logs.items() if size}
     total = sum(found[part] - starts[part] for part in logs)
     assert total <= max(most, 0) + len(rests)
@@ -65,8 +65,8 @@ def test_a_limited_batch_is_about_as_large_as_it_may_be(
 
 
 def test_shares_are_those_of_the_connector() -> None:
-    assert limited({A: 0, B: 0}, {A: 30, B: 10}, 20) == {A: 15, B: 5}
-    assert limited({A: 5, B: 0, C: 3}, {A: 6, B: 1_000, C: 3}, 10) == {A: 6, B: 9, C: 3}
+    assert rate_limited({A: 0, B: 0}, {A: 30, B: 10}, 20) == {A: 15, B: 5}
+    assert rate_limited({A: 5, B: 0, C: 3}, {A: 6, B: 1_000, C: 3}, 10) == {A: 6, B: 9, C: 3}
 
 
 def test_a_batch_that_is_too_small_waits() -> None:

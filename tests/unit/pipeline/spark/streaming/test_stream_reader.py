@@ -44,7 +44,9 @@ class Logs:
 def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
     found = Logs()
 
-    async def state(client: Any, options: Any, *, skip_missing: bool, retry: bool) -> LogOffsets:
+    async def state(
+        client: Any, options: Any, *, skip_missing: bool, await_topics: bool
+    ) -> LogOffsets:
         assert skip_missing
         found.asked += 1
         if found.lags:
@@ -64,7 +66,7 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
         "with_client",
         lambda options, work, *, retry=False: asyncio.run(work(found)),
     )
-    monkeypatch.setattr(stream_reader, "_BETWEEN_LOOKS_S", 0)
+    monkeypatch.setattr(stream_reader, "_RETRY_INTERVAL_S", 0)
     return found
 
 
@@ -191,7 +193,7 @@ def test_a_topic_that_is_made_anew(logs: Logs, fails: str) -> None:
     running.partitions(running.initialOffset(), at)
     logs.are({A: 120}, Uuid.random())
     if fails == "true":
-        with pytest.raises(DataLossError, match="t-0: the topic was made anew"):
+        with pytest.raises(DataLossError, match="t-0: the topic was recreated"):
             running.latestOffset(at, running.getDefaultReadLimit())
         return
     end = running.latestOffset(at, running.getDefaultReadLimit())
@@ -259,12 +261,12 @@ def test_a_group_that_cannot_follow_is_a_warning_and_tried_again(
             raise KprotoError("the group has members")
 
     monkeypatch.setattr(stream_reader, "commit_offsets", commit)
-    monkeypatch.setattr(stream_reader, "_COMMIT_PATIENCE_S", 0.05)
+    monkeypatch.setattr(stream_reader, "_COMMIT_TIMEOUT_S", 0.05)
     logs.are({A: 100})
     following = reader(**{"commitOffsets": "true", "kafka.group.id": "g"})
     following.commit(json({A: 100}))
-    why = {"refused": "the group has members", "silent": "no answer within 0.05 s"}[fault]
-    assert f"the offsets of group 'g' do not follow the query: {why}" in caplog.text
+    why = {"refused": "the group has members", "silent": "no response within 0.05 s"}[fault]
+    assert f"offsets of the query were not committed for group 'g': {why}" in caplog.text
     caplog.clear()
     is_away = False
     for _ in range(2):
@@ -326,7 +328,7 @@ def test_available_now_reads_a_topic_made_anew_meanwhile(logs: Logs) -> None:
 def test_available_now_tells_of_a_log_that_ends_before_where_the_stream_stands(
     logs: Logs, fails: str
 ) -> None:
-    """As behind a restart, when the topic was made anew meanwhile."""
+    """As behind a restart, when the topic was recreated meanwhile."""
     logs.are({A: 2, B: 9})
     running = reader(failOnDataLoss=fails, maxOffsetsPerTrigger="400")
     running.prepareForTriggerAvailableNow()
