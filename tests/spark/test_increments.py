@@ -171,7 +171,7 @@ def test_a_format_that_is_no_files_is_written_at_least_once(
             raise RuntimeError("killed")
 
     with pytest.raises(RuntimeError, match="killed"):
-        run(spark, wanted, listener=Told(told), at=killed)
+        run(spark, wanted, listener=Told(told), on_step=killed)
     assert "the format jdbc is written at least once" in told[0]
     again = run(spark, wanted)
     assert again.counts == JobCounts(2, 0, 0, 2, 0)

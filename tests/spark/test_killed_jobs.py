@@ -100,7 +100,7 @@ def test_killed_at_each_step_and_run_again(
         )
         if not (step == "dead letters written" and times == 2):
             with pytest.raises(Killed):
-                run(spark, wanted, at=killed_at(step, times))
+                run(spark, wanted, on_step=killed_at(step, times))
         before = ids(folder / "lake")
         assert all(number == 1 for number in before.values()), (step, before)
         run(spark, wanted)
@@ -159,7 +159,7 @@ def test_killed_where_a_move_takes_many_steps(
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
     with pytest.raises(Killed):
-        run(spark, wanted, at=killed_at("moved without manifest"))
+        run(spark, wanted, on_step=killed_at("moved without manifest"))
     told: list[str] = []
     run(spark, wanted, listener=Told(told))
     assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
@@ -199,8 +199,8 @@ def test_one_run_at_a_time(
             (aside,) = (tmp_path / "lake" / "_kproto").iterdir()
             shutil.copytree(aside, tmp_path / "lake" / "increment=000001")
 
-    with pytest.raises(OutputBusyError, match="came into being while this run was at work"):
-        run(spark, wanted, at=overtaken)
+    with pytest.raises(OutputBusyError, match="appeared during this run"):
+        run(spark, wanted, on_step=overtaken)
     run(spark, wanted)
     assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
 
@@ -226,10 +226,10 @@ def test_a_lake_that_was_tampered_with_is_refused(
     assert content["counts"]["read"] == 2
     for damage, words in (
         (lambda: (lake / "mine.parquet").write_text("x"), "holds mine.parquet, which is no"),
-        (lambda: manifest.write_text("{"), "cannot be read as what an increment says"),
+        (lambda: manifest.write_text("{"), "is no manifest of an increment"),
         (lambda: manifest.write_text('{"kproto_pipeline": 2}'), "is of version 2"),
         (manifest.unlink, "_kproto.json lacks"),
-        (lambda: shutil.rmtree(lake / "increment=000002"), "one lacks"),
+        (lambda: shutil.rmtree(lake / "increment=000002"), "one is missing"),
     ):
         damage()
         with pytest.raises(OutputDamagedError, match=words):

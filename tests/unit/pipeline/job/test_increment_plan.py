@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.job.increment_plan import ReadPlan, limit_plan, plan_next, rest
+from kproto_pipeline.job.increment_plan import ReadPlan, limit_plan, plan_next, remaining_plan
 from kproto_pipeline.job.manifest import JobCounts, Manifest
 from kproto_pipeline.spark.planning.offset_ranges import LogOffsets, OffsetRange
 
@@ -48,7 +48,7 @@ CASES = {
         ["the log ends at 2"],
     ),
     "an id that is new": (state(t_0=(A, 0, 9)), {("t", 0): (5, ZERO_UUID)}, {"t_0": (5, 9)}, []),
-    "deleted": (state(), {("t", 0): (5, A)}, {"t_0": (5, 5)}, ["is there no more"]),
+    "deleted": (state(), {("t", 0): (5, A)}, {"t_0": (5, 5)}, ["is gone"]),
 }
 
 
@@ -81,7 +81,7 @@ def test_pieces_are_bounded_and_come_to_the_whole(sizes: list[int], most: int) -
         # None waits for another.
         assert all(p.size for p, have in zip(piece.ranges, left.ranges, strict=True) if have.size)
         assert all(p.start == have.start for p, have in zip(piece.ranges, left.ranges, strict=True))
-        left = rest(left, piece)
+        left = remaining_plan(left, piece)
         pieces += 1
     if pieces < 50:
         assert left.ends() == plan.ends()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kproto_pipeline.job.increment_plan import ReadPlan
 from kproto_pipeline.job.manifest import JobCounts, Manifest
-from kproto_pipeline.job.progress import Progress, bars, format_lag, summary
+from kproto_pipeline.job.progress import Progress, bar_chart, format_lag, summary
 from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 
 
@@ -47,8 +47,8 @@ def test_a_summary_names_each_count() -> None:
 
 
 def test_a_chart_of_text() -> None:
-    assert bars("t", []) == []
-    lines = bars("by type", [("a", 10), *((f"b{n:02}", 1) for n in range(20))])
+    assert bar_chart("t", []) == []
+    lines = bar_chart("by type", [("a", 10), *((f"b{n:02}", 1) for n in range(20))])
     assert lines[0] == "by type"
     assert lines[1].split() == ["a", "█" * 40, "10"]
     assert lines[-1].split()[:2] == ["9", "others"]
