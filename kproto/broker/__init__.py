@@ -12,8 +12,8 @@ and what it leaves out.
 
 from .authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from .broker import Broker
-from .cluster_of_nodes import Cluster
-from .face import Member
+from .cluster import Cluster
+from .embedded_cluster import Member
 from .faults import (
     Close,
     Control,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..messages.base import Request
-from .face import Face, Member
+from .embedded_cluster import EmbeddedCluster, Member
 from .faults import Control, ControlFunction
 from .handlers import KAFKA_APIS
 from .registry import Api
@@ -17,7 +17,7 @@ from .settings import BrokerSettings
 __all__ = ["Broker"]
 
 
-class Broker(Face, Member):
+class Broker(EmbeddedCluster, Member):
     """A Kafka broker in memory, for `async with`; `Cluster` has several.
 
     The four settings that tests change most may be named here; they go before those in
@@ -45,7 +45,7 @@ class Broker(Face, Member):
         }
         given = {name: value for name, value in named.items() if value is not None}
         self.settings = replace(settings or BrokerSettings(), **given)
-        Face.__init__(self, [self.settings], clock, apis)
+        EmbeddedCluster.__init__(self, [self.settings], clock, apis)
         Member.__init__(self, self._nodes[self.settings.node_id])
 
     def control(

@@ -1,9 +1,9 @@
-"""Which partition of an internal topic a key is of, and who coordinates where it has no log.
+"""Maps keys to partitions of internal topics, and finds the coordinators of topics without a log.
 
-As in Kafka, whoever leads a partition of an internal topic coordinates the keys that hash to it
-(KIP-98, KIP-932). The topic of groups is a real one (`groups.offsets_topic`); those of transactions
-and shares have no logs and are in no list of topics: there is nothing to store yet. They have
-replicas, in-sync ones and leaders, which move as those of all partitions do.
+As in Kafka, the leader of a partition of an internal topic coordinates the keys that hash to it
+(KIP-98, KIP-932). `__consumer_offsets` is a real topic (`groups.group_coordinator`). The topics of
+transactions and shares have no log and are not listed, since nothing is stored yet. Their
+partitions have replicas, ISRs and leaders, which move as those of all partitions do.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final
 
 from ..wire.errors import KprotoError
 from ..wire.uuid import Uuid
-from .leadership import Leadership
-from .refusal import refusal
+from .api_error import api_error
+from .leader_and_isr import LeaderAndIsr
 
 __all__ = [
     "INTERNAL_PARTITIONS",
@@ -45,9 +45,9 @@ class CoordinatorType(IntEnum):
 class Coordinators:
     """The leaders of internal topics without logs, placed by `place` when first asked for."""
 
-    def __init__(self, place: Callable[[int], list[Leadership]]) -> None:
+    def __init__(self, place: Callable[[int], list[LeaderAndIsr]]) -> None:
         self._place = place
-        self._led: dict[CoordinatorType, list[Leadership]] = {}
+        self._led: dict[CoordinatorType, list[LeaderAndIsr]] = {}
 
     def of(self, kind: CoordinatorType, key: str) -> int:
         """The id of the node; NO_LEADER where nobody leads."""
@@ -55,10 +55,10 @@ class Coordinators:
             self._led[kind] = self._place(INTERNAL_PARTITIONS)
         return self._led[kind][partition_of(key, INTERNAL_PARTITIONS)].leader
 
-    def change(self, decide: Callable[[Leadership], Leadership]) -> None:
+    def change(self, decide: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
         """Let a decision count for each partition."""
-        for kind, led in self._led.items():
-            self._led[kind] = [decide(each) for each in led]
+        for kind, leader_and_isr in self._led.items():
+            self._led[kind] = [decide(each) for each in leader_and_isr]
 
 
 def java_hash(text: str) -> int:
@@ -87,4 +87,4 @@ def check_share_key(key: str) -> None:
         except (KprotoError, ValueError):
             good = False
     if not good:
-        raise refusal("INVALID_REQUEST", f"{key!r} is not of the form group:topicId:partition")
+        raise api_error("INVALID_REQUEST", f"{key!r} is not of the form group:topicId:partition")

@@ -6,7 +6,7 @@
     closing         epoch -1: all partitions are named, as in a full one, and the session is over
 
 Plain decisions: knows neither topics nor logs, and is told the time. A broker has one
-`FetchSessions` for all of its clients.
+`FetchSessionCache` for all of its clients.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Final, NamedTuple, TypeAlias
 from ..messages.fetch_request import FetchPartition, FetchRequest
 from ..messages.fetch_response import FetchResponse, PartitionData
 from ..wire.uuid import ZERO_UUID, Uuid
-from .refusal import refusal
+from .api_error import api_error
 
 __all__ = [
     "FINAL_EPOCH",
     "INITIAL_EPOCH",
     "NO_SESSION",
-    "FetchRound",
-    "FetchSessions",
-    "Sought",
+    "CachedPartition",
+    "FetchContext",
+    "FetchSessionCache",
     "next_epoch",
 ]
 
@@ -59,7 +59,7 @@ def next_epoch(epoch: int) -> int:
 
 
 @dataclass(slots=True, eq=False)
-class Sought:
+class CachedPartition:
     """A partition that a client reads, and what it was last told of it.
 
     `topic` is its name, or empty where the client says `topic_id`. Then `name` is the one that the
@@ -78,7 +78,7 @@ class Sought:
         """What it is known by in a session."""
         return self.topic, self.topic_id, self.wanted.partition
 
-    def is_news(self, data: PartitionData) -> bool:
+    def is_changed(self, data: PartitionData) -> bool:
         """Whether the client has to hear `data`: records, offsets that moved, an error."""
         return (
             bool(data.records)
@@ -96,7 +96,7 @@ class Sought:
 
 
 @dataclass(slots=True, eq=False)
-class _Session:
+class _FetchSession:
     """What the broker keeps of one client; `epoch` is that of the next request.
 
     `size` is how many partitions it had when it was last used, `is_old` whether it was then older
@@ -105,14 +105,14 @@ class _Session:
 
     session_id: int
     by_id: bool
-    partitions: dict[_Key, Sought]
+    partitions: dict[_Key, CachedPartition]
     created_ms: int
     used_ms: int
     epoch: int = next_epoch(INITIAL_EPOCH)
     size: int = 0
     is_old: bool = False
 
-    def update(self, named: Iterable[Sought], forgotten: Iterable[_Key]) -> None:
+    def update(self, named: Iterable[CachedPartition], forgotten: Iterable[_Key]) -> None:
         """Take over what the client has changed."""
         for sought in named:
             known = self.partitions.setdefault(sought.key, sought)
@@ -121,47 +121,49 @@ class _Session:
             self.partitions.pop(key, None)
 
 
-class RoundAnswer(NamedTuple):
+class FetchContextResponse(NamedTuple):
     """What is answered: the name of an error for the whole, the session, and the partitions."""
 
     error: str | None
     session_id: int
-    partitions: list[tuple[Sought, PartitionData]]
+    partitions: list[tuple[CachedPartition, PartitionData]]
 
 
 @dataclass(slots=True, eq=False)
-class FetchRound:
+class FetchContext:
     """One request: which partitions are read, and then which of them are answered."""
 
-    sought: list[Sought]
-    _sessions: FetchSessions
-    _session: _Session | None = None
+    sought: list[CachedPartition]
+    _sessions: FetchSessionCache
+    _session: _FetchSession | None = None
     _epoch: int = FINAL_EPOCH
     _by_id: bool = False
     _begins: bool = False
 
-    def answer(self, read: list[tuple[Sought, PartitionData]], now_ms: int) -> RoundAnswer:
+    def answer(
+        self, read: list[tuple[CachedPartition, PartitionData]], now_ms: int
+    ) -> FetchContextResponse:
         """Of what was read, in the order in which it is answered, what the client has to hear."""
         session = self._session
         if session is None:
             session_id = NO_SESSION
             if self._begins:
                 session_id = self._sessions.begin(read, by_id=self._by_id, now_ms=now_ms)
-            return RoundAnswer(None, session_id, read)
+            return FetchContextResponse(None, session_id, read)
         if session.epoch != self._epoch:
             # While this one waited, another request of the session was answered.
-            return RoundAnswer("INVALID_FETCH_SESSION_EPOCH", session.session_id, [])
+            return FetchContextResponse("INVALID_FETCH_SESSION_EPOCH", session.session_id, [])
         news = []
         for sought, data in read:
             known = session.partitions.get(sought.key)
-            if known is None or not known.is_news(data):
+            if known is None or not known.is_changed(data):
                 continue
             known.told(data)
             if data.records:
                 # Next time the others come first, so that none starves behind one that is full.
                 session.partitions[sought.key] = session.partitions.pop(sought.key)
             news.append((sought, data))
-        return RoundAnswer(None, session.session_id, news)
+        return FetchContextResponse(None, session.session_id, news)
 
 
 def _random_id() -> int:
@@ -169,7 +171,7 @@ def _random_id() -> int:
 
 
 @dataclass(slots=True, eq=False)
-class FetchSessions:
+class FetchSessionCache:
     """The sessions of one broker, at most `slots` (max.incremental.fetch.session.cache.slots).
 
     When there is no room, the one that was used longest ago gives way if that is more than
@@ -182,18 +184,18 @@ class FetchSessions:
     eviction_ms: int = _EVICTION_MS
     new_id: Callable[[], int] = _random_id
     #: By id; the one that was used longest ago is the first.
-    _by_id: OrderedDict[int, _Session] = field(default_factory=OrderedDict)
+    _by_id: OrderedDict[int, _FetchSession] = field(default_factory=OrderedDict)
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def places_of(self, session_id: int) -> list[tuple[str, int]]:
+    def partitions_of(self, session_id: int) -> list[tuple[str, int]]:
         """Topics and partitions that a session holds; an empty name for an id without a topic."""
         session = self._by_id.get(session_id)
         held = () if session is None else session.partitions.values()
         return [(each.name or each.topic, each.wanted.partition) for each in held]
 
-    def open_round(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchRound:
+    def new_context(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchContext:
         """What a request reads; `by_id` says whether its version names topics by their ids.
 
         A partition that is named twice counts once, as it was named last. Raises
@@ -203,32 +205,32 @@ class FetchSessions:
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._by_id.pop(request.session_id, None)
             begins = request.session_epoch == INITIAL_EPOCH
-            return FetchRound(list(named.values()), self, _by_id=by_id, _begins=begins)
+            return FetchContext(list(named.values()), self, _by_id=by_id, _begins=begins)
         session = self._by_id.get(request.session_id)
         if session is None:
-            raise refusal(
+            raise api_error(
                 "FETCH_SESSION_ID_NOT_FOUND", f"there is no fetch session {request.session_id}"
             )
         if session.epoch != request.session_epoch:
-            raise refusal(
+            raise api_error(
                 "INVALID_FETCH_SESSION_EPOCH",
                 f"the next epoch of the session is {session.epoch}, not {request.session_epoch}",
             )
         if session.by_id != by_id:
             how = "ids" if session.by_id else "names"
-            raise refusal(
+            raise api_error(
                 "FETCH_SESSION_TOPIC_ID_ERROR", f"the session was begun with {how} of topics"
             )
         session.update(named.values(), _forgotten(request, by_id))
         if not session.partitions:
             del self._by_id[session.session_id]
-            return FetchRound(list(named.values()), self)
+            return FetchContext(list(named.values()), self)
         self._touch(session, now_ms)
         session.epoch = next_epoch(session.epoch)
-        return FetchRound(list(session.partitions.values()), self, session, session.epoch)
+        return FetchContext(list(session.partitions.values()), self, session, session.epoch)
 
     def begin(
-        self, read: Iterable[tuple[Sought, PartitionData]], *, by_id: bool, now_ms: int
+        self, read: Iterable[tuple[CachedPartition, PartitionData]], *, by_id: bool, now_ms: int
     ) -> int:
         """A session with what its client is told now; its id, or NO_SESSION without room for it."""
         partitions = {}
@@ -241,12 +243,12 @@ class FetchSessions:
         session_id = self.new_id()
         while session_id in self._by_id:
             session_id = self.new_id()
-        session = _Session(session_id, by_id, partitions, now_ms, now_ms)
+        session = _FetchSession(session_id, by_id, partitions, now_ms, now_ms)
         self._by_id[session_id] = session
         self._touch(session, now_ms)
         return session_id
 
-    def not_sent(self, request: FetchRequest, response: FetchResponse) -> int:
+    def on_throttled(self, request: FetchRequest, response: FetchResponse) -> int:
         """The client does not hear the partitions of `response`, which is sent without them.
 
         The session id to send: a session that would have begun is none.
@@ -263,7 +265,7 @@ class FetchSessions:
                     known.high_watermark = _UNKNOWN
         return session.session_id
 
-    def _touch(self, session: _Session, now_ms: int) -> None:
+    def _touch(self, session: _FetchSession, now_ms: int) -> None:
         session.used_ms = now_ms
         session.size = len(session.partitions)
         session.is_old = now_ms - session.created_ms > self.eviction_ms
@@ -285,12 +287,12 @@ class FetchSessions:
         return True
 
 
-def _named(request: FetchRequest, by_id: bool) -> dict[_Key, Sought]:
-    found: dict[_Key, Sought] = {}
+def _named(request: FetchRequest, by_id: bool) -> dict[_Key, CachedPartition]:
+    found: dict[_Key, CachedPartition] = {}
     for topic in request.topics:
         name, topic_id = _identity(topic.topic, topic.topic_id, by_id)
         for wanted in topic.partitions:
-            sought = Sought(name, topic_id, wanted)
+            sought = CachedPartition(name, topic_id, wanted)
             found.setdefault(sought.key, sought).wanted = wanted
     return found
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from .refusal import refusal
+from .api_error import api_error
 from .settings import BrokerSettings
 
-__all__ = ["GROUP_SETTINGS", "GroupConfigs", "GroupSetting", "Op"]
+__all__ = ["GROUP_SETTINGS", "AlterOp", "GroupConfigManager", "GroupSetting"]
 
 #: Bounds that no setting of the embedded broker has: those that Kafka begins with.
 _ASSIGNMENT_BOUNDS_MS: Final = 0, 15_000
@@ -22,7 +22,7 @@ _ASSIGNMENT_BOUNDS_MS: Final = 0, 15_000
 _MOST: Final = 0x7FFF_FFFF
 
 
-class Op:
+class AlterOp:
     """What is to be done with a value, by the numbers of IncrementalAlterConfigs (KIP-339)."""
 
     SET: Final = 0
@@ -86,7 +86,7 @@ GROUP_SETTINGS: Final[Mapping[str, GroupSetting]] = MappingProxyType(
 )
 
 
-class GroupConfigs:
+class GroupConfigManager:
     """What each group was given, by name, in the text that it was given in."""
 
     def __init__(self, settings: BrokerSettings) -> None:
@@ -106,25 +106,25 @@ class GroupConfigs:
         """
         changes = list(changes)
         if not group_id:
-            raise refusal("INVALID_REQUEST", "Default group resources are not allowed.")
+            raise api_error("INVALID_REQUEST", "Default group resources are not allowed.")
         if len({name for name, *_ in changes}) < len(changes):
-            raise refusal("INVALID_REQUEST", "Error due to duplicate config keys")
+            raise api_error("INVALID_REQUEST", "Error due to duplicate config keys")
         for name, operation, value in changes:
-            if operation != Op.DELETE and value is None:
-                raise refusal("INVALID_REQUEST", f"Null value not supported for : {name}")
+            if operation != AlterOp.DELETE and value is None:
+                raise api_error("INVALID_REQUEST", f"Null value not supported for : {name}")
         given = dict(self.given(group_id))
         for name, operation, value in changes:
-            if operation == Op.DELETE:
+            if operation == AlterOp.DELETE:
                 given.pop(name, None)
-            elif operation == Op.SET:
+            elif operation == AlterOp.SET:
                 given[name] = str(value).strip() if name in GROUP_SETTINGS else str(value)
-            elif operation in (Op.APPEND, Op.SUBTRACT):
-                what = "APPEND" if operation == Op.APPEND else "SUBTRACT"
-                raise refusal(
+            elif operation in (AlterOp.APPEND, AlterOp.SUBTRACT):
+                what = "APPEND" if operation == AlterOp.APPEND else "SUBTRACT"
+                raise api_error(
                     "INVALID_CONFIG", f"Can't {what} to key {name} because its type is not LIST."
                 )
             else:
-                raise refusal("INVALID_REQUEST", f"Unknown operation {operation}")
+                raise api_error("INVALID_REQUEST", f"Unknown operation {operation}")
         return {name: str(value) for name, value in self._checked(given).items()}
 
     def take(self, group_id: str, given: Mapping[str, str]) -> None:
@@ -137,12 +137,12 @@ class GroupConfigs:
     def _checked(self, given: Mapping[str, str]) -> Mapping[str, int]:
         for name in given:
             if name not in GROUP_SETTINGS:
-                raise refusal("INVALID_CONFIG", f"Unknown group config name: {name}")
+                raise api_error("INVALID_CONFIG", f"Unknown group config name: {name}")
         values = {name: _number(name, text) for name, text in given.items()}
         for name, value in values.items():
             least, most = GROUP_SETTINGS[name].bounds(self._settings)
             if not least <= value <= most:
-                raise refusal(
+                raise api_error(
                     "INVALID_CONFIG", f"{name} must be in the range {least} to {most} inclusive."
                 )
         session, heartbeat = (
@@ -150,7 +150,7 @@ class GroupConfigs:
             for name in (_SESSION, _HEARTBEAT)
         )
         if session <= heartbeat:
-            raise refusal("INVALID_CONFIG", f"{_SESSION} must be greater than {_HEARTBEAT}")
+            raise api_error("INVALID_CONFIG", f"{_SESSION} must be greater than {_HEARTBEAT}")
         return values
 
 
@@ -158,8 +158,8 @@ def _number(name: str, text: str) -> int:
     number = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else _MOST + 1
     said = f"Invalid value {text} for configuration {name}: "
     if not -_MOST - 1 <= number <= _MOST:
-        raise refusal("INVALID_CONFIG", said + "Not a number of type INT")
+        raise api_error("INVALID_CONFIG", said + "Not a number of type INT")
     least = GROUP_SETTINGS[name].least
     if number < least:
-        raise refusal("INVALID_CONFIG", said + f"Value must be at least {least}")
+        raise api_error("INVALID_CONFIG", said + f"Value must be at least {least}")
     return number

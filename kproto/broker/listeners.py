@@ -7,7 +7,7 @@ from typing import Final
 
 from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError
-from .security.authentication import MECHANISMS
+from .security.sasl_session import MECHANISMS
 from .security.server_tls import ServerTls
 
 __all__ = ["PLAINTEXT", "Listener", "check_names"]

@@ -18,15 +18,15 @@ from ..protocol.message_classes import MessageClasses
 from ..protocol.sasl.unsecured_jws import unsecured_validator
 from ..wire.errors import ConfigurationError
 from .acceptor import Acceptor, Encryption, address_of, listen, listen_again, reserve
-from .cluster import ClusterState, Endpoint
+from .cluster_state import ClusterState, Endpoint
 from .context import Context
 from .faults import Controls
-from .fetch_sessions import FetchSessions
-from .gate import Gate
+from .fetch_sessions import FetchSessionCache
 from .listeners import Listener
-from .registry import Api, served
-from .releases import listed_versions
-from .security.authentication import Authentication, Directory
+from .registry import Api, served_apis
+from .releases import advertised_versions
+from .sasl_authenticator import SaslAuthenticator
+from .security.sasl_session import CredentialStore, SaslSession
 from .security.server_tls import server_context
 from .session import Session
 from .settings import BrokerSettings
@@ -66,7 +66,7 @@ class Node:
     ) -> None:
         self._settings = settings
         self._cluster = cluster
-        self._apis = served(apis, settings)
+        self._apis = served_apis(apis, settings)
         self._classes = MessageClasses(requests=[api.request for api in self._apis.values()])
         self._controls = controls
         self._clock = clock
@@ -75,7 +75,7 @@ class Node:
         self._validators: ThreadPoolExecutor | None = None
         #: Whether the node is stopped and will listen at the same ports again.
         self._ports_kept = False
-        self._directory = Directory(
+        self._directory = CredentialStore(
             users=cluster.users,
             tokens=cluster.tokens,
             validate=settings.validate_token or unsecured_validator(clock.now_ms),
@@ -98,8 +98,8 @@ class Node:
         self._cluster.join(endpoint)
         return endpoint
 
-    def _new_fetch_sessions(self) -> FetchSessions:
-        return FetchSessions(
+    def _new_fetch_sessions(self) -> FetchSessionCache:
+        return FetchSessionCache(
             self._settings.max_incremental_fetch_session_cache_slots,
             self._settings.min_incremental_fetch_session_eviction_ms,
         )
@@ -197,7 +197,7 @@ class Node:
             cluster=self._cluster,
             settings=self._settings,
             endpoint=place.endpoint,
-            versions=listed_versions(
+            versions=advertised_versions(
                 self._settings.release, {key: api.versions for key, api in self._apis.items()}
             ),
             clock=self._clock,
@@ -260,11 +260,11 @@ class Node:
             self._gate(listener),
         )
 
-    def _gate(self, listener: Listener) -> Gate | None:
+    def _gate(self, listener: Listener) -> SaslAuthenticator | None:
         """What stands before a connection; None where nobody is asked who they are."""
         if not listener.mechanisms:
             return None
-        authentication = Authentication(
+        authentication = SaslSession(
             self._directory, listener.mechanisms, self._settings.sasl_session_lifetime_ms
         )
-        return Gate(authentication, self._clock, self._validators)
+        return SaslAuthenticator(authentication, self._clock, self._validators)

@@ -12,7 +12,7 @@ from ..schema.nearest import UnknownNameError
 from ..schema.release_table import newest_release, ranges, release_number
 from ..wire.errors import ConfigurationError
 
-__all__ = ["Release", "check_release", "listed_versions", "taken_versions"]
+__all__ = ["Release", "advertised_versions", "check_release", "supported_versions"]
 
 #: A release, or the versions by api key.
 Release: TypeAlias = str | Mapping[int, range]
@@ -42,7 +42,7 @@ def check_release(release: Release | None) -> None:
                 )
 
 
-def taken_versions(release: Release, *, unstable: bool = False) -> Mapping[int, range]:
+def supported_versions(release: Release, *, unstable: bool = False) -> Mapping[int, range]:
     """The versions that brokers of a release take, by api key; what is not there, they do not."""
     if not isinstance(release, str):
         return release
@@ -57,7 +57,7 @@ def taken_versions(release: Release, *, unstable: bool = False) -> Mapping[int, 
     return found
 
 
-def listed_versions(release: Release | None, taken: Mapping[int, range]) -> dict[int, range]:
+def advertised_versions(release: Release | None, taken: Mapping[int, range]) -> dict[int, range]:
     """What ApiVersions lists of what is taken.
 
     Since 4.0 Kafka lists Produce from v0 on, which it takes no more, for clients that would not

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from .cluster import Endpoint
-from .leadership import Leadership
+from .cluster_state import Endpoint
+from .leader_and_isr import LeaderAndIsr
 from .replica_selectors import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 
 __all__ = ["preferred_replica"]
@@ -20,16 +20,16 @@ _Selector: TypeAlias = Callable[[str, int, Mapping[int, str | None]], int]
 
 
 def preferred_replica(
-    selector: str, rack: str, led: Leadership, endpoints: Iterable[Endpoint]
+    selector: str, rack: str, leader_and_isr: LeaderAndIsr, endpoints: Iterable[Endpoint]
 ) -> int | None:
     """The node that a consumer in `rack` had better ask; None for the leader, which it asks.
 
     `selector` is what `BrokerSettings.replica_selector` says. Only replicas count that are in step
     and that clients reach at one of `endpoints`.
     """
-    racks = {it.node_id: it.rack for it in endpoints if it.node_id in led.in_sync}
-    chosen = _SELECTORS[selector.rpartition(".")[2]](rack, led.leader, racks)
-    return None if chosen == led.leader else chosen
+    racks = {it.node_id: it.rack for it in endpoints if it.node_id in leader_and_isr.in_sync}
+    chosen = _SELECTORS[selector.rpartition(".")[2]](rack, leader_and_isr.leader, racks)
+    return None if chosen == leader_and_isr.leader else chosen
 
 
 def _leader(rack: str, leader: int, racks: Mapping[int, str | None]) -> int:

@@ -16,26 +16,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, cast
 
-from ..clock import Timer
+from ..clock import Clock, Timer
 from ..messages.base import Response
 from ..protocol.connection import ReceivedRequest, ServerConnection, expects_response
 from ..protocol.framing import FrameReader, frame
 from ..protocol.message_classes import MessageClasses
 from ..wire.errors import DecodeError, KprotoError, ProtocolError
 from .context import Context
-from .decisions import CloseConnection, Wait
 from .faults import Controls, Cut, Delay, Refuse
-from .faults.outcomes import Fate
-from .faults.refusing import Known, add_to, is_handled, mark, rest_of
-from .gate import Gate
-from .lines import one_line
+from .faults.error_responses import (
+    TopicLookup,
+    is_refused_by_handler,
+    mark_refused,
+    merge_refused,
+    split_refused,
+)
+from .faults.outcomes import RequestOutcome
+from .log_escaping import log_safe
 from .principals import USER, Principal
-from .registry import Api
+from .registry import Api, CloseConnection, Decision, DelayedResponse
+from .sasl_authenticator import SaslAuthenticator
 from .security.subjects import subject_of
-from .throttle import throttled
-from .waiting import settled
+from .throttle import apply_quotas
 
-__all__ = ["Session"]
+__all__ = ["Session", "await_response"]
 
 logger = logging.getLogger("kproto.broker")
 
@@ -63,7 +67,7 @@ class Session(asyncio.BufferedProtocol):
         controls: Controls,
         made: Callable[[Session], None],
         gone: Callable[[Session], None],
-        gate: Gate | None = None,
+        gate: SaslAuthenticator | None = None,
     ) -> None:
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.peer = "?"
@@ -112,7 +116,7 @@ class Session(asyncio.BufferedProtocol):
         if address:
             self.peer = f"{address[0]}:{address[1]}"
             if len(self._context.cluster.nodes) > 1:  # whose logs are one
-                self.peer = f"broker {self._context.endpoint.node_id}: {self.peer}"
+                self.peer = f"broker {self._context.node_id}: {self.peer}"
             self._context = replace(self._context, host=address[0])
         self._take_certificate(transport)
         self._last_active = self._clock.monotonic()
@@ -128,7 +132,7 @@ class Session(asyncio.BufferedProtocol):
             try:
                 principal = Principal(USER, subject_of(certificate))
             except KprotoError as error:
-                logger.warning("%s closed: %s", self.peer, one_line(error))
+                logger.warning("%s closed: %s", self.peer, log_safe(error))
                 self.abort()
                 return
             self._context = replace(self._context, principal=principal)
@@ -232,7 +236,7 @@ class Session(asyncio.BufferedProtocol):
 
     async def _serve(self, data: bytes) -> None:
         if self._gate is not None:
-            if self._gate.is_bare:
+            if self._gate.expects_token_without_header:
                 await self._take_bare_token(self._gate, data)
                 return
             self._gate.check(data)
@@ -244,8 +248,8 @@ class Session(asyncio.BufferedProtocol):
                 request.name,
                 request.version,
                 request.size,
-                one_line(request.client_id),
-                one_line(self._context.principal),
+                log_safe(request.client_id),
+                log_safe(self._context.principal),
             )
         fate = await self._fate_of(request)
         if fate.handled:
@@ -256,10 +260,10 @@ class Session(asyncio.BufferedProtocol):
         if fate.close:
             raise CloseConnection("a control function closed it")
 
-    async def _fate_of(self, request: ReceivedRequest) -> Fate:
+    async def _fate_of(self, request: ReceivedRequest) -> RequestOutcome:
         """What the controls decide; a delay passes here."""
-        fate = Fate()
-        for outcome in self._controls.outcomes(request, self._known):
+        fate = RequestOutcome()
+        for outcome in self._controls.outcomes(request, self._topic_lookup):
             if isinstance(outcome, Delay):
                 self._flush()
                 await self._clock.sleep(outcome.ms / 1000)
@@ -269,19 +273,19 @@ class Session(asyncio.BufferedProtocol):
         return fate
 
     @property
-    def _known(self) -> Known:
+    def _topic_lookup(self) -> TopicLookup:
         """What a control has to know of topics and fetch sessions."""
         context = self._context
-        return Known(context.cluster.topics.name_of, context.fetch_sessions.places_of)
+        return TopicLookup(context.cluster.topics.name_of, context.fetch_sessions.partitions_of)
 
-    async def _handle(self, request: ReceivedRequest, fate: Fate) -> None:
+    async def _handle(self, request: ReceivedRequest, fate: RequestOutcome) -> None:
         """Let the broker work, and answer as far as `fate` lets it."""
         if fate.answer is not None:
             response: Response | None = fate.answer
             rest_ms = fate.throttle_ms
         else:
             response = await self._answer_or_refuse(request, fate.refuse)
-            response, rest_ms = throttled(
+            response, rest_ms = apply_quotas(
                 self._context, request, response, self._handled_s, fate.throttle_ms
             )
         if fate.close or fate.silent:
@@ -300,18 +304,18 @@ class Session(asyncio.BufferedProtocol):
         message, version = request.message, request.version
         if refuse is None or message is None:
             return await self._answer(request)
-        if is_handled(message, refuse):
+        if is_refused_by_handler(message, refuse):
             answer = await self._answer(request, refuse)
-            mark(answer, refuse, self._known)
+            mark_refused(answer, refuse, self._topic_lookup)
             return answer
-        rest, refused = rest_of(message, version, refuse, self._known)
+        rest, refused = split_refused(message, version, refuse, self._topic_lookup)
         if not expects_response(message, version):
             raise CloseConnection("a control function refused a request without an answer")
         if rest is None:
             return refused
         answer = await self._answer(request._replace(message=rest))
         if answer is not None:
-            add_to(answer, refused, message, version)
+            merge_refused(answer, refused, message, version)
         return answer
 
     async def _rest(self, ms: int) -> None:
@@ -320,19 +324,21 @@ class Session(asyncio.BufferedProtocol):
         await self._clock.sleep(ms / 1000)
         self._last_active = self._clock.monotonic()
 
-    async def _take_bare_token(self, gate: Gate, data: bytes) -> None:
+    async def _take_bare_token(self, gate: SaslAuthenticator, data: bytes) -> None:
         """A token without a header is answered by one."""
-        answer = frame(await gate.take_bare(data))
+        answer = frame(await gate.take_token_without_header(data))
         self._take_identity(gate)
         self._outgoing.append(answer)
         self._gathered_bytes += len(answer)
 
-    def _take_identity(self, gate: Gate) -> None:
+    def _take_identity(self, gate: SaslAuthenticator) -> None:
         """Let the client in as whom it has shown to be."""
         identity = gate.identity
         if identity is not None:
             self._context = replace(
-                self._context, principal=identity.principal, by_token=identity.by_token
+                self._context,
+                principal=identity.principal,
+                token_authenticated=identity.token_authenticated,
             )
             self._reader.max_frame_bytes = self._settings.max_frame_bytes
 
@@ -347,8 +353,8 @@ class Session(asyncio.BufferedProtocol):
         if refuse is not None:
             context = replace(context, refuse=refuse)
         if api is None or message is None or request.version not in api.versions:
-            if api is not None and api.otherwise is not None:
-                return api.otherwise(context)
+            if api is not None and api.fallback is not None:
+                return api.fallback(context)
             raise CloseConnection(f"{request.name} v{request.version} is not supported")
         if self._gate is not None:
             answer = await self._gate.answer(request)
@@ -358,9 +364,9 @@ class Session(asyncio.BufferedProtocol):
         began = self._clock.monotonic()
         decision = api.handle(context, message, request.version)
         self._handled_s = self._clock.monotonic() - began
-        if isinstance(decision, Wait):
+        if isinstance(decision, DelayedResponse):
             self._flush()
-            response = await settled(decision, self._clock)
+            response = await await_response(decision, self._clock)
             self._last_active = self._clock.monotonic()
             return response
         if self._gate is not None:
@@ -392,7 +398,7 @@ class Session(asyncio.BufferedProtocol):
     def _is_beyond(self, request: ReceivedRequest) -> bool:
         """Whether a version is not taken, and all the same answered."""
         api = self._apis.get(request.api_key)
-        return api is not None and api.otherwise is not None and request.version not in api.versions
+        return api is not None and api.fallback is not None and request.version not in api.versions
 
     def _flush(self) -> None:
         """Write the responses that were gathered while more requests were at hand."""
@@ -416,7 +422,7 @@ class Session(asyncio.BufferedProtocol):
 
         A client that does not take them has as long for it as it may be idle.
         """
-        logger.info("%s closed: %s", self.peer, one_line(reason))
+        logger.info("%s closed: %s", self.peer, log_safe(reason))
         self._flush()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
@@ -428,3 +434,39 @@ class Session(asyncio.BufferedProtocol):
 def _weight(frame: bytes) -> int:
     """What a frame counts of those that are queued: empty ones take memory, too."""
     return len(frame) + _FRAME_WEIGHT
+
+
+async def await_response(decision: Decision, clock: Clock) -> Response | None:
+    """Waits until a decision is no `DelayedResponse` any more, and returns the response.
+
+    Several changes within one iteration of the event loop call `try_complete` once. No watcher and
+    no timer stays behind if this is cancelled or `try_complete` raises.
+    """
+    while isinstance(decision, DelayedResponse):
+        decision = await _next_decision(decision, clock)
+    return decision
+
+
+async def _next_decision(delayed: DelayedResponse, clock: Clock) -> Decision:
+    changed = asyncio.Event()
+    is_deadline = False
+
+    def on_deadline() -> None:
+        nonlocal is_deadline
+        is_deadline = True
+        changed.set()
+
+    for watched in delayed.watched:
+        watched.watchers.add(changed.set)
+    timer = clock.call_later(max(0.0, delayed.deadline - clock.monotonic()), on_deadline)
+    try:
+        while True:
+            await changed.wait()
+            changed.clear()
+            decision = delayed.try_complete(is_deadline)
+            if decision is not delayed:
+                return decision
+    finally:
+        timer.cancel()
+        for watched in delayed.watched:
+            watched.watchers.discard(changed.set)

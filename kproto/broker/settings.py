@@ -11,9 +11,9 @@ from ..protocol.sasl import MAX_TOKEN_BYTES, BearerValidator
 from ..wire.checks import check_least, check_whole_number
 from ..wire.errors import ConfigurationError
 from .authorizer import Acl
-from .consumer_settings import ASSIGNORS, check_consumer_groups, rebalance_protocols
-from .lines import is_whole
+from .consumer_group_settings import ASSIGNORS, check_consumer_groups, rebalance_protocols
 from .listeners import Listener, check_names
+from .log_escaping import is_encodable
 from .releases import Release, check_release
 from .replica_selectors import check_selector
 from .security.users import check_users
@@ -253,7 +253,7 @@ class BrokerSettings:
         check_selector(self.replica_selector)
         check_release(self.release)
         key: object = self.delegation_token_secret_key
-        if key is not None and not (isinstance(key, str) and key and is_whole(key)):
+        if key is not None and not (isinstance(key, str) and key and is_encodable(key)):
             raise ConfigurationError(
                 "delegation_token_secret_key is empty or no text that UTF-8 can carry: give one,"
                 " or None"

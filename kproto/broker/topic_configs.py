@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from ..records import codec_for_name
 from ..records.codecs.compression import level_for
 from ..wire.errors import ConfigurationError
-from .refusal import refusal
+from .api_error import api_error
 
 __all__ = ["DEFAULTS", "TopicConfig"]
 
@@ -123,9 +123,9 @@ class TopicConfig:
         self.given: dict[str, str] = {}
         for name, value in given.items():
             if name not in DEFAULTS:
-                raise refusal("INVALID_CONFIG", f"no topic has a setting {name!r}")
+                raise api_error("INVALID_CONFIG", f"no topic has a setting {name!r}")
             if value is None:
-                raise refusal("INVALID_CONFIG", f"setting {name!r} has no value")
+                raise api_error("INVALID_CONFIG", f"setting {name!r} has no value")
             _check_kind(name, value)
             self.given[name] = value
         self.max_message_bytes = self._number("max.message.bytes")
@@ -151,12 +151,12 @@ class TopicConfig:
     def _number(self, name: str, least: int = 0) -> int:
         number = int(self[name])
         if number < least:
-            raise refusal("INVALID_CONFIG", f"{name} is {number}; it must be at least {least}")
+            raise api_error("INVALID_CONFIG", f"{name} is {number}; it must be at least {least}")
         return number
 
     def _one_of(self, name: str, allowed: Collection[str]) -> str:
         if self[name] not in allowed:
-            raise refusal(
+            raise api_error(
                 "INVALID_CONFIG", f"{name} is {self[name]!r}; it is one of {', '.join(allowed)}"
             )
         return self[name]
@@ -164,7 +164,7 @@ class TopicConfig:
     def _cleanup_policies(self) -> set[str]:
         policies = {policy.strip() for policy in self["cleanup.policy"].split(",")}
         if not policies <= _CLEANUP_POLICIES:
-            raise refusal(
+            raise api_error(
                 "INVALID_CONFIG",
                 f"cleanup.policy is {self['cleanup.policy']!r}; it is compact, delete or both",
             )
@@ -178,11 +178,11 @@ class TopicConfig:
         try:
             return level_for(codec_for_name(self.compression), int(self[name]))
         except ConfigurationError as error:
-            raise refusal("INVALID_CONFIG", f"{name}: {error}") from None
+            raise api_error("INVALID_CONFIG", f"{name}: {error}") from None
 
 
 def _check_kind(name: str, value: str) -> None:
     """Raise INVALID_CONFIG when the value is not of the kind of the default."""
     kind = next(kind for kind in _KINDS if kind.pattern.fullmatch(DEFAULTS[name]))
     if not kind.pattern.fullmatch(value):
-        raise refusal("INVALID_CONFIG", f"{name} is {value!r}; it must be {kind.name}")
+        raise api_error("INVALID_CONFIG", f"{name} is {value!r}; it must be {kind.name}")

@@ -23,7 +23,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "fuzz",
         help="put odd and broken messages to an implementation or a broker",
         description="Puts sound, odd and broken messages to a command that answers lines of JSON "
-        "(docs/fuzzing.md), and says what it does that the judge does not; or sends broken "
+        "(docs/how-to/fuzzing.md), and says what it does that the judge does not; or sends broken "
         "frames to a broker. The exit code is 1 when there are findings that are not harmless.",
     )
     what = parser.add_mutually_exclusive_group(required=True)

@@ -16,7 +16,7 @@ def add_properties(parser: argparse.ArgumentParser) -> None:
         "--properties",
         metavar="FILE",
         help="a client.properties file that says how to reach the broker: TLS and SASL "
-        "(docs/security-properties.md)",
+        "(docs/reference/client-properties.md)",
     )
     parser.add_argument(
         "-X",

@@ -16,22 +16,22 @@ from typing import Any, BinaryIO, Final
 
 from ..study import Node, annotate_frame, to_text
 from ..study.conversations import Event, Kind, Side
-from ..study.flows import Passed, Unread, of_recording, of_segments
-from ..study.listing import (
+from ..study.exchanges import (
     Exchange,
     exchange_as_json,
     exchange_as_text,
-    exchanges,
     opened,
+    pair_exchanges,
     stats_as_json,
     stats_as_table,
-    stats_of,
+    stats_by_api,
 )
-from ..study.pcap import Skipped, is_capture, read_segments
+from ..study.flows import ConnectionEvent, OtherTraffic, events_of_recording, events_of_segments
+from ..study.pcap import SkippedPackets, is_capture, read_segments
 from ..study.recording import is_recording, read_recording
 from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError, DecodeError, KprotoError
-from .run_proxy import filter_of
+from .run_proxy import event_filter
 
 __all__ = ["run"]
 
@@ -51,14 +51,14 @@ def run(options: argparse.Namespace) -> int:
         check_whole_number("--port", port, 1, 65_535)
     if options.open is not None:
         check_whole_number("--open", options.open, 1)
-    skipped, unread = Skipped(), Unread()
+    skipped, other_traffic = SkippedPackets(), OtherTraffic()
     try:
         with _opened_file(options.file) as file:
-            passed = _passed(file, options, skipped, unread)
-            code = _print(exchanges(passed), options)
+            passed = _passed(file, options, skipped, other_traffic)
+            code = _print(pair_exchanges(passed), options)
             if options.open is None:
                 sys.stdout.flush()
-                _say_what_was_left_out(skipped, unread)
+                _say_what_was_left_out(skipped, other_traffic)
     except BrokenPipeError:  # who read the list has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -68,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
 def _print(listed: Iterator[Exchange], options: argparse.Namespace) -> int:
     if options.open is not None:
         return _print_opened(listed, options)
-    shown = filter_of(options)
-    chosen = (exchange for exchange in listed if shown.takes(exchange.event))
+    shown = event_filter(options)
+    chosen = (exchange for exchange in listed if shown.matches(exchange.event))
     if options.stats:
         _print_stats(chosen, options)
         return 0
@@ -96,7 +96,7 @@ def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> Non
         except DecodeError as error:
             broken = error
 
-    stats = stats_of(readable())
+    stats = stats_by_api(readable())
     if options.json:
         print(json.dumps(stats_as_json(stats), indent=2))
     else:
@@ -151,16 +151,21 @@ def _annotated(event: Event) -> Node | None:
 
 
 def _passed(
-    file: BinaryIO, options: argparse.Namespace, skipped: Skipped, unread: Unread
-) -> Iterator[Passed]:
+    file: BinaryIO,
+    options: argparse.Namespace,
+    skipped: SkippedPackets,
+    other_traffic: OtherTraffic,
+) -> Iterator[ConnectionEvent]:
     start = file.read(_START_BYTES)
     whole = io.BufferedReader(_Joined(start, file), 1 << 20)
     keep = options.open is not None
     if is_recording(start):
-        return of_recording(read_recording(whole), keep_bytes=keep)
+        return events_of_recording(read_recording(whole), keep_bytes=keep)
     if is_capture(start):
         ports = frozenset(options.ports or ())
-        return of_segments(read_segments(whole, skipped), ports, unread, keep_bytes=keep)
+        return events_of_segments(
+            read_segments(whole, skipped), ports, other_traffic, keep_bytes=keep
+        )
     raise DecodeError(f"{options.file} is no recording of kproto proxy, and no pcap or pcapng file")
 
 
@@ -214,7 +219,7 @@ class _Joined(io.RawIOBase):
             sys.stderr.flush()
 
 
-def _say_what_was_left_out(skipped: Skipped, unread: Unread) -> None:
+def _say_what_was_left_out(skipped: SkippedPackets, other_traffic: OtherTraffic) -> None:
     if skipped.cut_off is not None:
         _say(f"the capture ends early: {skipped.cut_off}; all before it was read")
     if skipped.broken:
@@ -223,10 +228,12 @@ def _say_what_was_left_out(skipped: Skipped, unread: Unread) -> None:
         _say(f"packets that were captured in part, as tcpdump -s 0 does not do: {skipped.in_part}")
     if skipped.fragments:
         _say(f"fragments of IP packets that never got whole: {skipped.fragments}")
-    if unread.elsewhere:
-        _say(f"packets of other ports than --port, which were left out: {unread.elsewhere}")
-    if unread.connections:
-        _say(f"connections that are not Kafka's, as far as can be seen: {unread.connections}")
+    if other_traffic.elsewhere:
+        _say(f"packets of other ports than --port, which were left out: {other_traffic.elsewhere}")
+    if other_traffic.connections:
+        _say(
+            f"connections that are not Kafka's, as far as can be seen: {other_traffic.connections}"
+        )
 
 
 def _say(text: str) -> None:

@@ -17,8 +17,8 @@ from ..study import (
     annotate_frames,
     annotate_records,
     faults,
+    find_message_class,
     guess,
-    message_called,
     read_bytes,
     to_json,
     to_text,
@@ -86,7 +86,7 @@ def _common(options: argparse.Namespace) -> _Common:
 def _of_message(options: argparse.Namespace, data: bytes) -> Node:
     message = options.message
     if message is not None:
-        cls = message_called(message, response=options.response)
+        cls = find_message_class(message, response=options.response)
         if options.version is None and options.response:
             raise ConfigurationError(f"{cls.__name__} wants a --version")
         message = cls

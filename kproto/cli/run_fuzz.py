@@ -15,10 +15,10 @@ from typing import Any
 from .. import messages
 from ..fuzz import page, report
 from ..fuzz.broker import BrokerFuzzSettings, fuzz_broker, replay_frames
-from ..fuzz.broker_connection import Secured
-from ..fuzz.case import Case, Form, all_forms
-from ..fuzz.cases import KINDS
-from ..fuzz.frames import FRAME_KINDS
+from ..fuzz.broker_connection import ConnectionSecurity
+from ..fuzz.case import Case, MessageVersion, all_message_versions
+from ..fuzz.case_generation import KINDS
+from ..fuzz.frame_generation import FRAME_KINDS
 from ..fuzz.implementation import Implementation
 from ..fuzz.judges import find_judge
 from ..fuzz.judging import HARMLESS
@@ -132,7 +132,7 @@ def _broker(options: argparse.Namespace) -> int:
         )
     anywhere: bool = options.not_loopback
     given = properties_of(options).settings
-    secured = Secured(given.get("tls", False), given.get("sasl"))
+    secured = ConnectionSecurity(given.get("tls", False), given.get("sasl"))
     if options.replay is not None:
         node = _example_of(_json_of(options.replay))
         said = replay_frames(
@@ -164,7 +164,7 @@ def _plan(options: argparse.Namespace, package: ModuleType) -> Plan:
     if options.time is not None and not options.time > 0:
         raise ConfigurationError(f"--time is {options.time:g}: it must be above 0 seconds")
     return Plan(
-        _forms(options, package),
+        _message_versions(options, package),
         seed=options.seed,
         cases=cases,
         time_s=options.time,
@@ -183,11 +183,15 @@ def _kinds(text: str | None, known: dict[str, str]) -> tuple[str, ...]:
     return wanted
 
 
-def _forms(options: argparse.Namespace, package: ModuleType) -> tuple[Form, ...]:
-    forms = all_forms(package)
+def _message_versions(
+    options: argparse.Namespace, package: ModuleType
+) -> tuple[MessageVersion, ...]:
+    message_versions = all_message_versions(package)
     if options.messages is not None:
         names = names_called(options.messages, definitions_in(package))
-        forms = tuple(form for form in forms if form.name in names)
+        message_versions = tuple(
+            message_version for message_version in message_versions if message_version.name in names
+        )
     if options.versions is not None:
         try:
             versions = {int(part) for part in options.versions.split(",")}
@@ -195,10 +199,14 @@ def _forms(options: argparse.Namespace, package: ModuleType) -> tuple[Form, ...]
             raise ConfigurationError(
                 f"--versions is {options.versions!r}: it must be numbers with commas between them"
             ) from None
-        forms = tuple(form for form in forms if form.version in versions)
-    if not forms:
+        message_versions = tuple(
+            message_version
+            for message_version in message_versions
+            if message_version.version in versions
+        )
+    if not message_versions:
         raise ConfigurationError("no message has these versions: leave --versions out to see all")
-    return forms
+    return message_versions
 
 
 def _example_of(node: Any) -> Any:

@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ..proxy import LineFilter, Proxy, ProxySettings, line_as_json, line_as_text
-from ..proxy.lines import parse_apis
+from ..proxy import EventFilter, Proxy, ProxySettings, event_as_json, event_as_text
+from ..proxy.event_log import parse_apis
 from ..study.conversations import Event
 from ..study.recording import Recorder
 from ..wire.errors import ConfigurationError
 from .given_properties import properties_of
 
-__all__ = ["Log", "filter_of", "run"]
+__all__ = ["Log", "event_filter", "run"]
 
 #: Lines of the log that wait for who reads it: some seconds of a busy cluster, a few megabytes.
 _MAX_WAITING_LINES: Final = 20_000
@@ -31,9 +31,9 @@ _MAX_WAITING_LINES: Final = 20_000
 _LOG_CLOSE_TIMEOUT_S: Final = 2.0
 
 
-def filter_of(options: argparse.Namespace) -> LineFilter:
+def event_filter(options: argparse.Namespace) -> EventFilter:
     """What is shown, as the options say. Raises ConfigurationError."""
-    return LineFilter(
+    return EventFilter(
         None if options.apis is None else parse_apis(options.apis),
         None if options.client_ids is None else tuple(options.client_ids),
     )
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         tls=secured.get("tls", False),
         sasl=secured.get("sasl"),
     )
-    shown = filter_of(options)
+    shown = event_filter(options)
     with _recorder(options.record, options.max_bytes) as recorder:
         asyncio.run(_serve(options, settings, shown, recorder))
     return 0
@@ -135,7 +135,7 @@ class Log:
 async def _serve(
     options: argparse.Namespace,
     settings: ProxySettings,
-    shown: LineFilter,
+    shown: EventFilter,
     recorder: Recorder | None,
 ) -> None:
     stop = asyncio.Event()
@@ -157,20 +157,20 @@ async def _serve(
         log.put(line)
 
     def on_event(event: Event, connection: int) -> None:
-        if not shown.takes(event):
+        if not shown.matches(event):
             return
         if options.json:
-            told = line_as_json(event, connection, show_secrets=settings.show_secrets)
-            put(json.dumps(told))
+            data = event_as_json(event, connection, show_secrets=settings.show_secrets)
+            put(json.dumps(data))
         else:
-            put(line_as_text(event, connection, show_secrets=settings.show_secrets))
+            put(event_as_text(event, connection, show_secrets=settings.show_secrets))
 
     def on_notice(text: str, connection: int | None) -> None:
         if options.json:
-            told: dict[str, Any] = {"notice": text}
+            data: dict[str, Any] = {"notice": text}
             if connection is not None:
-                told["connection"] = connection
-            put(json.dumps(told))
+                data["connection"] = connection
+            put(json.dumps(data))
         else:
             put(text if connection is None else f"#{connection}: {text}")
 

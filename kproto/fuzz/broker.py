@@ -27,11 +27,11 @@ from ..protocol.headers import (
 )
 from ..security.tls import TlsContexts
 from ..wire.errors import BrokerConnectionError, ConfigurationError, DecodeError, KprotoError
-from .broker_connection import PLAINTEXT, NoFrameError, Secured, connected, frame_from
-from .case import Form
-from .frame_shrinking import shortest_frames
-from .frames import CLIENT_ID, FRAME_KINDS, Frame, frames_of
-from .lenient import Unreadable, walked
+from .broker_connection import PLAINTEXT, ConnectionSecurity, InvalidFrameError, connect, read_frame
+from .case import MessageVersion
+from .frame_generation import CLIENT_ID, FRAME_KINDS, Frame, generate_frames
+from .frame_shrinking import smallest_frames
+from .lenient_reader import UnreadableMessageError, walk_message
 
 __all__ = ["BrokerFinding", "BrokerFuzzSettings", "BrokerResult", "fuzz_broker", "replay_frames"]
 
@@ -63,7 +63,7 @@ class BrokerFuzzSettings:
     #: How long all of that may take.
     shrink_s: float = 60.0
     #: How long one that is gone is waited for, in case somebody starts it again.
-    back_s: float = 3.0
+    recovery_s: float = 3.0
     #: Largest answer that is read; those of Kafka's brokers to such requests are far smaller.
     max_answer_bytes: int = 16_777_216
 
@@ -178,7 +178,7 @@ def fuzz_broker(
     kinds: tuple[str, ...] = tuple(FRAME_KINDS),
     anywhere: bool = False,
     shrink: bool = True,
-    secured: Secured = PLAINTEXT,
+    secured: ConnectionSecurity = PLAINTEXT,
     progress: Callable[[int, int], None] | None = None,
 ) -> BrokerResult:
     """Send frames to the broker at `host:port` and say what it did that it may not do.
@@ -196,7 +196,7 @@ def fuzz_broker(
     versions = target.versions()
     result = BrokerResult(address, seed)
     try:
-        _send_all(target, frames_of(versions, seed, kinds), limits, result, progress)
+        _send_all(target, generate_frames(versions, seed, kinds), limits, result, progress)
         _sort(result)
         until = time.monotonic() + limits.shrink_s
         for finding in list(result.findings) if shrink else ():
@@ -238,18 +238,18 @@ def _send_all(
         since.append(frame)
         answered += 1
         if outcome != "answered" or answered >= limits.check_every:
-            dead = target.dead()
-            if dead is not None:
-                _add(result, dead[0], dead[1], since)
-                result.stopped = f"the broker is gone: {dead[1]}"
+            liveness_fault = target.liveness_fault()
+            if liveness_fault is not None:
+                _add(result, liveness_fault[0], liveness_fault[1], since)
+                result.stopped = f"the broker is gone: {liveness_fault[1]}"
                 break
             since, answered = [], 0
         if progress:
             progress(number + 1, limits.frames)
     if since and not result.stopped.startswith("the broker"):
-        dead = target.dead()
-        if dead is not None:
-            _add(result, dead[0], dead[1], since)
+        liveness_fault = target.liveness_fault()
+        if liveness_fault is not None:
+            _add(result, liveness_fault[0], liveness_fault[1], since)
 
 
 class _Enough(Exception):  # noqa: N818 - no error: the search ends
@@ -274,10 +274,12 @@ def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until
                 return False
             if time.monotonic() > until:
                 raise _Enough(f"the {limits.shrink_s:g} s for that were over")
-            if not target.comes_back():
-                dead = None if finding.fault in GONE or not known else target.dead()
-                if dead is not None:
-                    _add(result, dead[0], dead[1], list(last))
+            if not target.recovers():
+                liveness_fault = (
+                    None if finding.fault in GONE or not known else target.liveness_fault()
+                )
+                if liveness_fault is not None:
+                    _add(result, liveness_fault[0], liveness_fault[1], list(last))
                 raise _Enough("the broker is gone, and nobody started it again")
             attempts += len(frames)
             last = frames
@@ -291,7 +293,7 @@ def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until
     try:
         if not shows(best):
             raise _Enough("it did not show again")
-        best = shortest_frames(best, shows)
+        best = smallest_frames(best, shows)
     except _Enough as error:
         finding.unshrunk = str(error)
     cause = known.get(tuple(frame.data for frame in best))
@@ -304,7 +306,7 @@ def replay_frames(
     *,
     settings: BrokerFuzzSettings | None = None,
     anywhere: bool = False,
-    secured: Secured = PLAINTEXT,
+    secured: ConnectionSecurity = PLAINTEXT,
 ) -> list[str]:
     """Send the frames of a report's example again; what became of each, and of the broker.
 
@@ -318,12 +320,14 @@ def replay_frames(
     for frame in frames:
         outcome, fault = target.send(frame)
         said.append(outcome if fault is None else f"{fault[0]}: {fault[1]}")
-    dead = target.dead()
+    liveness_fault = target.liveness_fault()
     until = time.monotonic() + limits.dying_s
-    while dead is None and "closed" in said and time.monotonic() < until:
+    while liveness_fault is None and "closed" in said and time.monotonic() < until:
         time.sleep(_LOOK_S)
-        dead = target.dead()
-    said.append("it lives" if dead is None else f"{dead[0]}: {dead[1]}")
+        liveness_fault = target.liveness_fault()
+    said.append(
+        "it lives" if liveness_fault is None else f"{liveness_fault[0]}: {liveness_fault[1]}"
+    )
     return said
 
 
@@ -369,7 +373,12 @@ class _Target:
     """The broker: where it listens, and one connection at a time."""
 
     def __init__(
-        self, address: str, settings: BrokerFuzzSettings, secured: Secured, *, anywhere: bool
+        self,
+        address: str,
+        settings: BrokerFuzzSettings,
+        secured: ConnectionSecurity,
+        *,
+        anywhere: bool,
     ) -> None:
         host, colon, port = address.rpartition(":")
         if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
@@ -417,7 +426,7 @@ class _Target:
         _, at = parse_response_header(ApiVersionsResponse, 0, answer)
         return ApiVersionsResponse.decode_from(answer, at, 0)[0]
 
-    def dead(self) -> tuple[str, str] | None:
+    def liveness_fault(self) -> tuple[str, str] | None:
         """The fault and its words when the broker does not live any more."""
         try:
             self._api_versions()
@@ -428,11 +437,11 @@ class _Target:
             return "crashed", f"ApiVersions: {reason}"
         return None
 
-    def comes_back(self) -> bool:
+    def recovers(self) -> bool:
         """Whether the broker lives, or does so again within the time that is waited for it."""
-        until = time.monotonic() + self.settings.back_s
-        while (dead := self.dead()) is not None:
-            if dead[0] == "hung" or time.monotonic() > until:
+        until = time.monotonic() + self.settings.recovery_s
+        while (liveness_fault := self.liveness_fault()) is not None:
+            if liveness_fault[0] == "hung" or time.monotonic() > until:
                 return False
             time.sleep(_LOOK_S)
         return True
@@ -448,10 +457,10 @@ class _Target:
                 return cause, waited
         if fault not in GONE:
             return None, waited
-        dead = self.dead()
-        if dead is None:
+        liveness_fault = self.liveness_fault()
+        if liveness_fault is None:
             return None, waited
-        return (dead[1] if dead[0] == fault else None), True
+        return (liveness_fault[1] if liveness_fault[0] == fault else None), True
 
     def send(self, frame: Frame) -> tuple[str, tuple[str, str] | None]:
         """Send a frame on a connection of its own; what became of it, and the fault in that."""
@@ -464,7 +473,7 @@ class _Target:
                     answer = self._frame(connection, self.settings.quiet_s)
                 except TimeoutError:
                     return "silent", None
-                except NoFrameError as error:
+                except InvalidFrameError as error:
                     cls = _expected(frame)
                     return "answered", ("malformed", f"{cls.__name__}: {error}") if cls else None
                 except OSError:
@@ -478,7 +487,7 @@ class _Target:
 
     def _connected(self) -> socket.socket:
         limits = self.settings
-        return connected(
+        return connect(
             self.where,
             self.contexts,
             self.sasl,
@@ -487,7 +496,7 @@ class _Target:
         )
 
     def _frame(self, connection: socket.socket, patience_s: float) -> bytes | None:
-        return frame_from(connection, patience_s, self.settings.max_answer_bytes)
+        return read_frame(connection, patience_s, self.settings.max_answer_bytes)
 
     def _wrong(self, frame: Frame, answer: bytes) -> tuple[str, str] | None:
         """What is wrong with an answer, where the bytes of the request tell what it must be."""
@@ -503,7 +512,7 @@ class _Target:
         except DecodeError as error:
             if cls is ApiVersionsResponse and answer[4:6] == b"\x00\x23":
                 return None  # an unsupported version is answered in the form of version 0
-            if _as_kafka_reads(Form(cls._definition().name, frame.version), answer[at:]):
+            if _as_kafka_reads(MessageVersion(cls._definition().name, frame.version), answer[at:]):
                 return None  # a name that is not UTF-8, say, which the request had
             return "malformed", f"{cls.__name__}: {error.reason}"
         return None
@@ -517,10 +526,10 @@ def _expected(frame: Frame) -> type[Message] | None:
     return cls if cls is not None and frame.version in cls.VALID_VERSIONS else None
 
 
-def _as_kafka_reads(form: Form, data: bytes) -> bool:
+def _as_kafka_reads(message_version: MessageVersion, data: bytes) -> bool:
     """Whether Kafka's classes read the bytes, though kproto does not."""
     try:
-        walked(form.shape, data)
-    except (Unreadable, RecursionError):
+        walk_message(message_version.shape, data)
+    except (UnreadableMessageError, RecursionError):
         return False
     return True

@@ -16,26 +16,26 @@ from ..security.opening import Opening, exchange_with
 from ..security.tls import AnyTls, TlsContexts
 from ..wire.errors import BrokerConnectionError
 
-__all__ = ["PLAINTEXT", "NoFrameError", "Secured", "connected", "frame_from"]
+__all__ = ["PLAINTEXT", "ConnectionSecurity", "InvalidFrameError", "connect", "read_frame"]
 
 _CLIENT_ID: Final = "kproto-fuzz"
 
 
-class NoFrameError(OSError):
+class InvalidFrameError(OSError):
     """What comes is no frame: the size in front of it makes no sense."""
 
 
-class Secured(NamedTuple):
+class ConnectionSecurity(NamedTuple):
     """How to reach a broker: as `tls` and `sasl` of a client."""
 
     tls: AnyTls = False
     sasl: Sasl | None = None
 
 
-PLAINTEXT: Final = Secured()
+PLAINTEXT: Final = ConnectionSecurity()
 
 
-def connected(
+def connect(
     where: tuple[str, int],
     contexts: TlsContexts,
     sasl: Sasl | None,
@@ -83,8 +83,8 @@ def _authenticate(
     while sent is not None:
         connection.sendall(frame(sent))
         try:
-            answer = frame_from(connection, patience_s, most)
-        except NoFrameError as error:
+            answer = read_frame(connection, patience_s, most)
+        except InvalidFrameError as error:
             raise BrokerConnectionError(
                 f"while SASL was under way {error}", address=_text(where)
             ) from None
@@ -95,7 +95,7 @@ def _authenticate(
         sent = opening.next(answer)
 
 
-def frame_from(connection: socket.socket, patience_s: float, most: int) -> bytes | None:
+def read_frame(connection: socket.socket, patience_s: float, most: int) -> bytes | None:
     """One frame that the broker sends; None when it closes.
 
     Raises TimeoutError, and NoFrameError on a size that is none, or above `most`.
@@ -107,7 +107,7 @@ def frame_from(connection: socket.socket, patience_s: float, most: int) -> bytes
     (size,) = struct.unpack(">i", head)
     if not 0 <= size <= most:
         said = f" (as text {head.decode()!r})" if head.isalnum() else ""
-        raise NoFrameError(f"it announces an answer of {size} bytes{said}, not 0 to {most}")
+        raise InvalidFrameError(f"it announces an answer of {size} bytes{said}, not 0 to {most}")
     return _bytes(connection, size, until)
 
 

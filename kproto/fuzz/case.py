@@ -1,4 +1,4 @@
-"""What an implementation is asked and what it answers, each a line of JSON; see docs/fuzzing.md.
+"""Questions to an implementation and its answers, each a line of JSON (docs/how-to/fuzzing.md).
 
 Owns the form of both lines. Knows no process.
 """
@@ -20,12 +20,12 @@ from .packages import KAFKA, definitions_in, message_class
 __all__ = [
     "Answer",
     "Case",
-    "Form",
-    "NotAnAnswer",
+    "InvalidAnswerError",
+    "MessageVersion",
     "Operation",
     "Outcome",
-    "all_forms",
-    "answer_of",
+    "all_message_versions",
+    "parse_answer",
     "printable",
 ]
 
@@ -55,7 +55,7 @@ class Outcome(Enum):
     GARBAGE = "garbage"
 
 
-class Form(NamedTuple):
+class MessageVersion(NamedTuple):
     """A message of the definitions and one of its versions; `package` is that of its class."""
 
     name: str
@@ -76,14 +76,14 @@ class Form(NamedTuple):
         return f"{self.name} v{self.version}"
 
 
-def all_forms(package: ModuleType = messages) -> tuple[Form, ...]:
+def all_message_versions(package: ModuleType = messages) -> tuple[MessageVersion, ...]:
     """Every message of a package's definitions at every version, by name and version.
 
     Raises ConfigurationError on what is no package of messages.
     """
     known = definitions_in(package)
     return tuple(
-        Form(name, version, package.__name__)
+        MessageVersion(name, version, package.__name__)
         for name in sorted(known)
         for version in known[name].valid_versions
     )
@@ -94,7 +94,7 @@ class Case:
     """One question. `content` is bytes, or the JSON text of ENCODE; `kind` says how it was made."""
 
     operation: Operation
-    form: Form
+    message_version: MessageVersion
     content: bytes | str
     kind: str
 
@@ -109,8 +109,8 @@ class Case:
     def _body(self) -> dict[str, Any]:
         head = {
             "operation": self.operation.value,
-            "message": self.form.name,
-            "version": self.form.version,
+            "message": self.message_version.name,
+            "version": self.message_version.version,
         }
         if isinstance(self.content, bytes):
             return {**head, "hex": self.content.hex()}
@@ -139,8 +139,8 @@ class Case:
         if type(version) is not int or version not in versions:
             raise ConfigurationError(f"version is {version!r}: {name} has versions {versions}")
         kind = node.get("kind", "given")
-        form = Form(name, version, package.__name__)
-        return cls(operation, form, _content(operation, node), str(kind))
+        message_version = MessageVersion(name, version, package.__name__)
+        return cls(operation, message_version, _content(operation, node), str(kind))
 
     def with_content(self, content: bytes | str) -> Case:
         """The same question about something else."""
@@ -148,7 +148,7 @@ class Case:
 
     def __str__(self) -> str:
         shown = self.content.hex() if isinstance(self.content, bytes) else self.content
-        return f"{self.operation.value} {self.form} {shown}"
+        return f"{self.operation.value} {self.message_version} {shown}"
 
 
 def _content(operation: Operation, node: dict[str, Any]) -> bytes | str:
@@ -189,7 +189,7 @@ def printable(text: str) -> str:
     )
 
 
-class NotAnAnswer(Exception):  # noqa: N818 - a finding, not a fault of ours
+class InvalidAnswerError(Exception):
     """A line that is no answer to what was asked; the text says why."""
 
 
@@ -197,24 +197,24 @@ class NotAnAnswer(Exception):  # noqa: N818 - a finding, not a fault of ours
 SHOWN: Final = 200
 
 
-def answer_of(node: dict[str, Any], operation: Operation) -> Answer:
+def parse_answer(node: dict[str, Any], operation: Operation) -> Answer:
     """Read an answer's object. Raises NotAnAnswer."""
     said = [key for key in ("hex", "json", "refused", "failed", "unsupported") if key in node]
     if len(said) != 1:
-        raise NotAnAnswer(
+        raise InvalidAnswerError(
             f"one of hex, json, refused, failed and unsupported is wanted, not {said or 'none'}"
         )
     key = said[0]
     taken = node.get("taken")
     if taken is not None and type(taken) is not int:
-        raise NotAnAnswer(f"taken is {str(taken)[:SHOWN]}, not a number of bytes")
+        raise InvalidAnswerError(f"taken is {str(taken)[:SHOWN]}, not a number of bytes")
     if key in ("refused", "failed", "unsupported"):
         return Answer(Outcome(key), reason=str(node[key])[:SHOWN], taken=taken)
     if (key == "json") != (operation is Operation.DECODE):
-        raise NotAnAnswer(f"it answers {operation.value} with {key}")
+        raise InvalidAnswerError(f"it answers {operation.value} with {key}")
     if key == "json":
         return Answer(Outcome.DONE, node["json"], taken=taken)
     try:
         return Answer(Outcome.DONE, bytes.fromhex(node["hex"]), taken=taken)
     except (TypeError, ValueError):
-        raise NotAnAnswer(f"hex is not hexadecimal: {str(node['hex'])[:SHOWN]}") from None
+        raise InvalidAnswerError(f"hex is not hexadecimal: {str(node['hex'])[:SHOWN]}") from None

@@ -15,11 +15,11 @@ from typing import Final
 from ..messages.base import Message
 from ..protocol.headers import encode_request_header, request_class
 from ..wire.errors import DecodeError, EncodeError
-from .case import Form
-from .frames import CLIENT_ID, Frame
-from .shrinking import fewer_bytes, fewer_values, reduced
+from .case import MessageVersion
+from .frame_generation import CLIENT_ID, Frame
+from .shrinking import fewer_bytes, fewer_values, minimize
 
-__all__ = ["shortest_frames"]
+__all__ = ["smallest_frames"]
 
 #: Frames that are sent in this order, each on a connection of its own.
 Frames = tuple[Frame, ...]
@@ -27,10 +27,10 @@ Frames = tuple[Frame, ...]
 _SIZE: Final = struct.Struct(">i")
 
 
-def shortest_frames(frames: Frames, shows: Callable[[Frames], bool]) -> Frames:
+def smallest_frames(frames: Frames, shows: Callable[[Frames], bool]) -> Frames:
     """The smallest frames found that `shows` says yes to; `frames` itself if none are smaller."""
     for steps in (_fewer_frames, _shorter(_fewer_requests), _shorter(_values), _shorter(_bytes)):
-        frames = reduced(frames, shows, steps, _rank)
+        frames = minimize(frames, shows, steps, _rank)
     return frames
 
 
@@ -84,7 +84,7 @@ def _values(frame: Frame) -> Iterator[Frame]:
     unnamed = encode_request_header(cls, frame.version, frame.correlation_id, None)
     if len(unnamed) < len(header):
         yield replace(frame, data=_sized(unnamed + body))
-    for smaller in fewer_values(Form(cls._definition().name, frame.version), body):
+    for smaller in fewer_values(MessageVersion(cls._definition().name, frame.version), body):
         yield replace(frame, data=_sized(header + smaller))
 
 

@@ -21,17 +21,17 @@ from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from ..wire.errors import ConfigurationError, KprotoError
-from .case import SHOWN, Answer, Case, NotAnAnswer, Outcome, answer_of, printable
+from .case import SHOWN, Answer, Case, InvalidAnswerError, Outcome, parse_answer, printable
 from .settings import FuzzSettings
 
-__all__ = ["GaveUpError", "Implementation", "ImplementationError"]
+__all__ = ["Implementation", "ImplementationError", "TooManyRestartsError"]
 
 
 class ImplementationError(KprotoError):
     """The command cannot be run, or never answers."""
 
 
-class GaveUpError(ImplementationError):
+class TooManyRestartsError(ImplementationError):
     """The command was started again as often as the settings allow.
 
     `answers` are what was found until then, by the place of the case among those that were asked.
@@ -51,7 +51,7 @@ _WAITING_LINES: Final = 1024
 _END: Final = b""
 
 
-class _Running:
+class _RunningCommand:
     """One run of the command: its lines, and its first and last words."""
 
     def __init__(self, command: Sequence[str], folder: Path | None, max_line_bytes: int) -> None:
@@ -166,7 +166,7 @@ class Implementation:
         self.folder = folder
         self.restarts = 0
         self._silent_starts = 0
-        self._running: _Running | None = None
+        self._running: _RunningCommand | None = None
         self._next = 0
         self._start_s: float | None = None
 
@@ -192,19 +192,19 @@ class Implementation:
         found: dict[int, Answer] = {}
         try:
             self._ask_all(cases, found)
-        except GaveUpError as error:
+        except TooManyRestartsError as error:
             error.answers = found
             raise
         return [found[index] for index in range(len(cases))]
 
     def _ask_all(self, cases: Sequence[Case], found: dict[int, Answer]) -> None:
         for first in range(0, len(cases), self.settings.at_once):
-            lot = list(range(first, min(first + self.settings.at_once, len(cases))))
-            failure = self._ask(cases, lot, found)
+            in_flight = list(range(first, min(first + self.settings.at_once, len(cases))))
+            failure = self._ask(cases, in_flight, found)
             if failure is None:
                 continue
-            again = [index for index in lot if index not in found]
-            for index in again if len(lot) > 1 else ():
+            again = [index for index in in_flight if index not in found]
+            for index in again if len(in_flight) > 1 else ():
                 alone = self._ask(cases, [index], found)
                 if alone is not None:
                     found[index] = alone
@@ -212,33 +212,35 @@ class Implementation:
             if failure is not None:  # it takes more than one of them
                 first_open = again[0]
                 reason = failure.reason
-                if len(lot) > 1:
+                if len(in_flight) > 1:
                     reason = f"{reason} (only behind the cases before it)"
                 faults = (*found.get(first_open, failure).faults, *failure.faults)
                 found[first_open] = failure._replace(reason=reason, faults=faults)
 
     def _ask(
-        self, cases: Sequence[Case], lot: list[int], found: dict[int, Answer]
+        self, cases: Sequence[Case], in_flight: list[int], found: dict[int, Answer]
     ) -> Answer | None:
-        """Ask the cases of `lot` at once; what became of the first that is open at a failure."""
+        """Ask the cases of `in_flight` at once; what became of the first that is open at a
+        failure.
+        """
         running = self._started()
-        numbers = {self._next + offset: index for offset, index in enumerate(lot)}
-        self._next += len(lot)
+        numbers = {self._next + offset: index for offset, index in enumerate(in_flight)}
+        self._next += len(in_flight)
         lines = [f"{cases[index].question(number)}\n" for number, index in numbers.items()]
         running.outgoing.put("".join(lines).encode())
-        lot_of = _Lot(cases, numbers, found)
+        lot_of = _InFlightCases(cases, numbers, found)
         while lot_of.open:
             failure = self._one_line(running, lot_of)
             if failure is not None:
                 try:
                     self._restart(failure)
-                except GaveUpError:
+                except TooManyRestartsError:
                     found[next(iter(lot_of.open.values()))] = failure
                     raise
                 return failure
         return None
 
-    def _one_line(self, running: _Running, lot: _Lot) -> Answer | None:
+    def _one_line(self, running: _RunningCommand, in_flight: _InFlightCases) -> Answer | None:
         """Read a line; what became of the case that waits for it, if it does so in vain."""
         settings = self.settings
         allowed = settings.answer_timeout_s
@@ -254,42 +256,43 @@ class Implementation:
             try:
                 line = running.lines.get(timeout=settings.late_s)
             except queue.Empty:
-                if lot.garbage:
-                    return Answer(Outcome.GARBAGE, reason=lot.garbage)
+                if in_flight.garbage:
+                    return Answer(Outcome.GARBAGE, reason=in_flight.garbage)
                 waited = time.monotonic() - started
                 return Answer(Outcome.HUNG, reason=f"no answer within {waited:.0f} s")
             if line != _END:
-                lot.late = f"an answer after more than {allowed:g} s"
+                in_flight.late = f"an answer after more than {allowed:g} s"
         if line == _END:
-            return self._ended(running, lot)
+            return self._ended(running, in_flight)
         if len(line) >= settings.max_line_bytes:
             return Answer(Outcome.GARBAGE, reason=f"a line of {len(line)} bytes or more")
-        lot.take(line)
-        if lot.answered and not running.answered and self._start_s is None:
+        in_flight.take(line)
+        if in_flight.answered and not running.answered and self._start_s is None:
             self._start_s = time.monotonic() - started
-        running.answered += lot.answered
-        self._silent_starts = 0 if lot.answered else self._silent_starts
-        lot.answered = 0
-        if lot.garbage_lines > settings.max_garbage:
+        running.answered += in_flight.answered
+        self._silent_starts = 0 if in_flight.answered else self._silent_starts
+        in_flight.answered = 0
+        if in_flight.garbage_lines > settings.max_garbage:
             return Answer(
-                Outcome.GARBAGE, reason=f"{lot.garbage_lines} lines such as {lot.garbage}"
+                Outcome.GARBAGE,
+                reason=f"{in_flight.garbage_lines} lines such as {in_flight.garbage}",
             )
         return None
 
-    def _ended(self, running: _Running, lot: _Lot) -> Answer:
+    def _ended(self, running: _RunningCommand, in_flight: _InFlightCases) -> Answer:
         code = running.end()
         how = "closed its output" if code is None else f"ended with exit code {code}"
         if code is not None and code < 0:
             how = f"was ended by signal {signal.Signals(-code).name}"
         said = running.said()
         reason = f"{how}: {said}" if said else how
-        if lot.garbage:
-            reason = f"{reason}; before it printed {lot.garbage}"
+        if in_flight.garbage:
+            reason = f"{reason}; before it printed {in_flight.garbage}"
         return Answer(Outcome.CRASHED, reason=reason)
 
-    def _started(self) -> _Running:
+    def _started(self) -> _RunningCommand:
         if self._running is None:
-            self._running = _Running(self.command, self.folder, self.settings.max_line_bytes)
+            self._running = _RunningCommand(self.command, self.folder, self.settings.max_line_bytes)
         return self._running
 
     def _restart(self, failure: Answer) -> None:
@@ -311,7 +314,7 @@ class Implementation:
             )
         self.restarts += 1
         if self.restarts > self.settings.max_restarts:
-            raise GaveUpError(
+            raise TooManyRestartsError(
                 f"{self.name} was started again {self.settings.max_restarts} times (max_restarts)"
             )
 
@@ -319,7 +322,7 @@ class Implementation:
         return self.restarts + 1 == self._silent_starts
 
 
-class _Lot:
+class _InFlightCases:
     """The questions under way, by the numbers that they were asked under."""
 
     def __init__(
@@ -339,7 +342,7 @@ class _Lot:
         """Take a line: an answer to what is open, or garbage."""
         try:
             number, node = self._parsed(line)
-        except NotAnAnswer as error:
+        except InvalidAnswerError as error:
             self._fault("garbage", str(error))
             self.garbage = str(error)
             self.garbage_lines += 1
@@ -349,8 +352,8 @@ class _Lot:
         if number != first:
             self._fault("order", "the answer to a later question comes first")
         try:
-            answer = answer_of(node, self.cases[index].operation)
-        except NotAnAnswer as error:
+            answer = parse_answer(node, self.cases[index].operation)
+        except InvalidAnswerError as error:
             answer = Answer(Outcome.GARBAGE, reason=str(error))
         if self.late:
             answer, self.late = Answer(Outcome.LATE, reason=self.late), ""
@@ -365,14 +368,14 @@ class _Lot:
         try:
             node = json.loads(line)
         except (ValueError, RecursionError):
-            raise NotAnAnswer(f"a line that is no JSON: {shown}") from None
+            raise InvalidAnswerError(f"a line that is no JSON: {shown}") from None
         if not isinstance(node, dict):
-            raise NotAnAnswer(f"a line that is no JSON object: {shown}")
+            raise InvalidAnswerError(f"a line that is no JSON object: {shown}")
         number = node.get("id")
         if type(number) is not int or number not in self.open:
             known = type(number) is int and 0 <= number <= max(self.numbers)
             what = "a second answer to one question" if known else "an id that was not asked"
-            raise NotAnAnswer(f"{what}: {shown}")
+            raise InvalidAnswerError(f"{what}: {shown}")
         return number, node
 
     def _fault(self, kind: str, reason: str) -> None:

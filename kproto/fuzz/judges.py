@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from ..wire.errors import ConfigurationError
-from .case import Case, Form, Operation, Outcome
+from .case import Case, MessageVersion, Operation, Outcome
 from .implementation import Implementation, ImplementationError
-from .ours import Ours
-from .run import Answers
+from .kproto_codec import KprotoCodec
+from .run import Responder
 from .settings import FuzzSettings
 
 __all__ = ["JUDGES", "find_judge"]
@@ -25,16 +25,16 @@ JUDGES: Final = ("auto", "java", "kproto")
 #: Where the package stands; of a checkout it is the root.
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
-_PROBE: Final = Case(Operation.REWRITE, Form("ApiVersionsRequest", 0), b"", "probe")
+_PROBE: Final = Case(Operation.REWRITE, MessageVersion("ApiVersionsRequest", 0), b"", "probe")
 
 
-def find_judge(name: str, settings: FuzzSettings) -> tuple[Answers, bool]:
+def find_judge(name: str, settings: FuzzSettings) -> tuple[Responder, bool]:
     """The judge, and whether it is kproto's codec; `name` is one of JUDGES.
 
     Raises ConfigurationError when Java is asked for and cannot be had.
     """
     if name == "kproto":
-        return Ours(), True
+        return KprotoCodec(), True
     if (_ROOT / "tools" / "reference" / "answering.py").is_file():
         command = shlex.join([sys.executable, "-m", "tools.reference", "answer"])
         named = "Kafka's Java classes"
@@ -50,4 +50,4 @@ def find_judge(name: str, settings: FuzzSettings) -> tuple[Answers, bool]:
         reason = "they are run from a checkout of kproto, which this is not"
     if name == "java":
         raise ConfigurationError(f"no judge of Kafka's Java classes: {reason}; or --judge kproto")
-    return Ours(), True
+    return KprotoCodec(), True

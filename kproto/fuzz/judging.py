@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from ..schema.json_form import json_name
 from ..schema.layout import StructLayout, struct_of
 from .case import Answer, Case, Operation, Outcome
-from .lenient import Deviation, Oddity, Unreadable, walked
+from .lenient_reader import Deviation, Oddity, UnreadableMessageError, walk_message
 
 __all__ = ["BEHIND", "BEYOND_INT8", "Fault", "Verdict", "judge", "without_records"]
 
@@ -133,7 +133,7 @@ def _goes_on(case: Case, right: Answer, end: int | None) -> bool:
 
 def _difference(case: Case, right: Answer, given: Answer) -> tuple[Fault, str] | None:
     if case.operation is Operation.DECODE:
-        shape = case.form.shape
+        shape = case.message_version.shape
         path = _first_difference(
             without_records(shape, right.value), without_records(shape, given.value), ""
         )
@@ -191,7 +191,7 @@ def _beyond_int8(case: Case) -> bool:
         node = json.loads(case.content)
     except (ValueError, RecursionError):
         return False
-    return _has_beyond_int8(case.form.shape, node)
+    return _has_beyond_int8(case.message_version.shape, node)
 
 
 def _has_beyond_int8(shape: StructLayout, node: Any) -> bool:
@@ -214,8 +214,8 @@ def _traits(case: Case) -> tuple[dict[Deviation | Oddity, str], int | None]:
     if isinstance(case.content, str):
         return {}, None
     try:
-        found = walked(case.form.shape, case.content)
-    except (Unreadable, RecursionError):
+        found = walk_message(case.message_version.shape, case.content)
+    except (UnreadableMessageError, RecursionError):
         return {}, None
     traits: dict[Deviation | Oddity, str] = {each: TRAITS[each] for each in found.deviations}
     traits.update({each: each.value for each in found.oddities})

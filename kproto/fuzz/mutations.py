@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ..wire.writing import uvarint
-from .lenient import Place, Role
+from .lenient_reader import LengthField, Role
 
 __all__ = ["MUTATIONS", "mutate", "mutations", "number_bytes"]
 
@@ -129,15 +129,17 @@ _MUTATIONS: Final[tuple[Callable[[bytearray, random.Random, list[bytes]], None],
 _UINT32: Final = 0xFFFFFFFF
 
 
-def number_bytes(place: Place, value: int) -> bytes:
-    """A length or count in the form that `place` has."""
-    if place.width == 0:
-        return uvarint((value + (place.role is not Role.TAGS)) & _UINT32)
-    low, high = -(1 << 8 * place.width - 1), (1 << 8 * place.width - 1) - 1
-    return struct.pack(">h" if place.width == 2 else ">i", min(max(value, low), high))
+def number_bytes(length_field: LengthField, value: int) -> bytes:
+    """A length or count in the form that `length_field` has."""
+    if length_field.width == 0:
+        return uvarint((value + (length_field.role is not Role.TAGS)) & _UINT32)
+    low, high = -(1 << 8 * length_field.width - 1), (1 << 8 * length_field.width - 1) - 1
+    return struct.pack(">h" if length_field.width == 2 else ">i", min(max(value, low), high))
 
 
-def _flip(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+def _flip(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
     """One bit is another."""
     if not data:
         return None
@@ -146,12 +148,16 @@ def _flip(data: bytes, places: tuple[Place, ...], source: random.Random) -> byte
     return bytes(made)
 
 
-def _cut(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+def _cut(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
     """Bytes are missing at the end."""
     return data[: source.randrange(len(data))] if data else None
 
 
-def _grow(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+def _grow(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
     """There are more bytes, behind the message or in it."""
     more = source.randbytes(source.randint(1, 4))
     at = len(data) if source.random() < 0.5 else source.randrange(len(data) + 1)
@@ -159,56 +165,78 @@ def _grow(data: bytes, places: tuple[Place, ...], source: random.Random) -> byte
 
 
 def _other_number(
-    role: Role, data: bytes, places: tuple[Place, ...], source: random.Random
+    role: Role, data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    found = [place for place in places if place.role is role]
+    found = [length_field for length_field in length_fields if length_field.role is role]
     if not found:
         return None
-    place = source.choice(found)
-    left = len(data) - place.end
-    wanted = (place.value + 1, place.value - 1, 0, -1, -2, left, left + 1, 0x7FFF, 0x7FFFFFFF)
-    other = number_bytes(place, source.choice([value for value in wanted if value != place.value]))
-    return data[: place.begin] + other + data[place.end :]
+    length_field = source.choice(found)
+    left = len(data) - length_field.end
+    wanted = (
+        length_field.value + 1,
+        length_field.value - 1,
+        0,
+        -1,
+        -2,
+        left,
+        left + 1,
+        0x7FFF,
+        0x7FFFFFFF,
+    )
+    other = number_bytes(
+        length_field, source.choice([value for value in wanted if value != length_field.value])
+    )
+    return data[: length_field.begin] + other + data[length_field.end :]
 
 
-def _length(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+def _length(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
     """A length is another: by one, null, below null, or far beyond the end."""
-    return _other_number(Role.LENGTH, data, places, source)
+    return _other_number(Role.LENGTH, data, length_fields, source)
 
 
-def _count(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+def _count(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
     """A count of elements is another, as a length may be."""
-    return _other_number(Role.COUNT, data, places, source)
+    return _other_number(Role.COUNT, data, length_fields, source)
 
 
-def _varint(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+def _varint(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
     """A varint is longer than need be, by one to four bytes, or too long."""
-    found = [place for place in places if place.width == 0]
+    found = [length_field for length_field in length_fields if length_field.width == 0]
     if not found:
         return None
-    place = source.choice(found)
-    last = bytes([data[place.end - 1] | 0x80])
+    length_field = source.choice(found)
+    last = bytes([data[length_field.end - 1] | 0x80])
     more = b"\x80" * source.choice((0, 0, 0, 1, 2, 3, 4)) + b"\0"
-    return data[: place.end - 1] + last + more + data[place.end :]
+    return data[: length_field.end - 1] + last + more + data[length_field.end :]
 
 
-def _tags(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
+def _tags(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
     """A struct has one more tagged field: unknown, twice, unordered, or of a wrong size."""
-    found = [place for place in places if place.role is Role.TAGS]
+    found = [length_field for length_field in length_fields if length_field.role is Role.TAGS]
     if not found:
         return None
-    place = source.choice(found)
+    length_field = source.choice(found)
     number = source.choice((50, 127, 128, 5000, 5000, 5000, 1 << 21, 0x7FFFFFFE, 0, 1, 2))
     content = source.randbytes(source.choice((0, 1, 4, 130)))
     size = len(content) + source.choice((0, 0, 0, 0, 0, 1, 100))
     field = uvarint(number) + uvarint(size) + content
-    at = place.stop if source.random() < 0.8 else place.end
-    section = data[place.end : at] + field + data[at : place.stop]
-    head = number_bytes(place, place.value + 1)
-    return data[: place.begin] + head + section + data[place.stop :]
+    at = length_field.stop if source.random() < 0.8 else length_field.end
+    section = data[length_field.end : at] + field + data[at : length_field.stop]
+    head = number_bytes(length_field, length_field.value + 1)
+    return data[: length_field.begin] + head + section + data[length_field.stop :]
 
 
-_NAMED: Final[dict[str, Callable[[bytes, tuple[Place, ...], random.Random], bytes | None]]] = {
+_NAMED: Final[
+    dict[str, Callable[[bytes, tuple[LengthField, ...], random.Random], bytes | None]]
+] = {
     "flip": _flip,
     "cut": _cut,
     "grow": _grow,
@@ -223,10 +251,11 @@ MUTATIONS: Final = tuple(_NAMED)
 
 
 def mutate(
-    name: str, data: bytes, places: tuple[Place, ...], source: random.Random
+    name: str, data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
     """`data` with the one change that is called `name`; None where there is nothing to change.
 
-    `places` are those of the lengths, counts and tags in `data`. Raises KeyError on another name.
+    `length_fields` are those of the lengths, counts and tags in `data`. Raises KeyError on another
+    name.
     """
-    return _NAMED[name](data, places, source)
+    return _NAMED[name](data, length_fields, source)

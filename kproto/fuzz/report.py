@@ -19,11 +19,13 @@ __all__ = ["broker_text", "replay_text", "shown", "text", "to_json", "where"]
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """The result as plain data; docs/fuzzing.md tells its keys."""
+    """The result as plain data; docs/how-to/fuzzing.md tells its keys."""
     tried: dict[str, dict[str, dict[str, int]]] = {}
-    for form in sorted(result.tried):
-        counts = result.tried[form]
-        tried.setdefault(form.name, {})[str(form.version)] = dict(sorted(counts.items()))
+    for message_version in sorted(result.tried):
+        counts = result.tried[message_version]
+        tried.setdefault(message_version.name, {})[str(message_version.version)] = dict(
+            sorted(counts.items())
+        )
     return {
         "implementation": result.implementation,
         "judge": result.judge,
@@ -40,8 +42,8 @@ def to_json(result: Result) -> dict[str, Any]:
 
 def _finding_to_json(finding: Finding) -> dict[str, Any]:
     where: dict[str, list[int]] = {}
-    for form in sorted(finding.forms):
-        where.setdefault(form.name, []).append(form.version)
+    for message_version in sorted(finding.message_versions):
+        where.setdefault(message_version.name, []).append(message_version.version)
     verdict = finding.verdict
     return {
         "fault": verdict.fault.name.lower(),
@@ -93,7 +95,7 @@ def _lines(result: Result) -> Iterator[str]:
     for counts in result.tried.values():
         for kind, count in counts.items():
             kinds[kind] = kinds.get(kind, 0) + count
-    messages = {form.name for form in result.tried}
+    messages = {message_version.name for message_version in result.tried}
     yield f"{result.implementation}, judged by {result.judge}, seed {result.seed}"
     yield (
         f"{result.cases} cases of {len(messages)} messages, {len(result.tried)} versions: "
@@ -138,8 +140,8 @@ def _cut(node: dict[str, Any]) -> str:
 def where(finding: Finding) -> str:
     """The messages and versions of a finding in words."""
     held: dict[str, list[int]] = {}
-    for form in sorted(finding.forms):
-        held.setdefault(form.name, []).append(form.version)
+    for message_version in sorted(finding.message_versions):
+        held.setdefault(message_version.name, []).append(message_version.version)
     return ", ".join(f"{name} {_spans(versions)}" for name, versions in held.items())
 
 

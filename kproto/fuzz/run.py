@@ -14,21 +14,21 @@ from itertools import islice
 from typing import Protocol
 
 from ..wire.errors import KprotoError
-from .case import Answer, Case, Form, Operation, Outcome
-from .cases import KINDS, cases_of
-from .implementation import GaveUpError
+from .case import Answer, Case, MessageVersion, Operation, Outcome
+from .case_generation import KINDS, generate_cases
+from .implementation import TooManyRestartsError
 from .judging import HARMLESS, Fault, Verdict, judge
 from .settings import FuzzSettings
-from .shrinking import check_hypothesis, shortest
+from .shrinking import check_hypothesis, smallest_case
 
-__all__ = ["Answers", "Finding", "JudgeError", "Plan", "Result", "replay", "run"]
+__all__ = ["Finding", "JudgeError", "Plan", "Responder", "Result", "replay", "run"]
 
 
 class JudgeError(KprotoError):
     """The judge itself failed on a case, so that nothing can be said."""
 
 
-class Answers(Protocol):
+class Responder(Protocol):
     """Whoever answers cases: a command, or kproto's codec."""
 
     name: str
@@ -43,9 +43,11 @@ class Answers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is tried: `cases` in all, over `forms` and `kinds` in turn, in `time_s` at most."""
+    """What is tried: `cases` in all, over `message_versions` and `kinds` in turn, in `time_s` at
+    most.
+    """
 
-    forms: tuple[Form, ...]
+    message_versions: tuple[MessageVersion, ...]
     seed: int = 0
     cases: int = 10_000
     time_s: float | None = None
@@ -63,7 +65,7 @@ class Finding:
     right: Answer
     given: Answer
     count: int = 0
-    forms: Counter[Form] = field(default_factory=Counter)
+    message_versions: Counter[MessageVersion] = field(default_factory=Counter)
 
     @property
     def harmless(self) -> bool:
@@ -83,7 +85,7 @@ class Result:
     seed: int
     judge: str
     implementation: str
-    tried: dict[Form, Counter[str]] = field(default_factory=dict)
+    tried: dict[MessageVersion, Counter[str]] = field(default_factory=dict)
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     unsupported: dict[str, Counter[str]] = field(default_factory=dict)
@@ -112,8 +114,8 @@ _GroupKey = tuple[Verdict, Operation]
 
 
 def run(
-    implementation: Answers,
-    right: Answers,
+    implementation: Responder,
+    right: Responder,
     plan: Plan,
     *,
     by_kproto: bool,
@@ -148,7 +150,7 @@ def run(
         if plan.shrink:
             for finding in gathering.groups.values():
                 _shrink(finding, implementation, right, plan, limits, by_kproto=by_kproto)
-    except GaveUpError as error:
+    except TooManyRestartsError as error:
         result.stopped = str(error)
         result.gave_up = True
     except KeyboardInterrupt:
@@ -160,7 +162,7 @@ def run(
 
 
 def replay(
-    case: Case, implementation: Answers, right: Answers, *, by_kproto: bool
+    case: Case, implementation: Responder, right: Responder, *, by_kproto: bool
 ) -> tuple[Answer, Answer, list[Verdict] | None]:
     """The right answer to one case, the given one, and the faults; see `judge`."""
     (wanted,) = _judged(right, [case])
@@ -169,12 +171,12 @@ def replay(
 
 
 def _given(
-    implementation: Answers, batch: list[Case]
-) -> tuple[list[Case], list[Answer], GaveUpError | None]:
+    implementation: Responder, batch: list[Case]
+) -> tuple[list[Case], list[Answer], TooManyRestartsError | None]:
     """The cases of a batch that have an answer, the answers, and why there are no more."""
     try:
         return batch, implementation.ask(batch), None
-    except GaveUpError as error:
+    except TooManyRestartsError as error:
         held = sorted(error.answers.items())
         return [batch[index] for index, _ in held], [answer for _, answer in held], error
 
@@ -189,28 +191,28 @@ def _batches(cases: Iterator[Case], count: int) -> Iterator[list[Case]]:
         yield batch
 
 
-def _cases(plan: Plan, unsupported: set[tuple[Operation, Form]]) -> Iterator[Case]:
+def _cases(plan: Plan, unsupported: set[tuple[Operation, MessageVersion]]) -> Iterator[Case]:
     """The cases in turns of one for each form, without what is not supported."""
-    streams: dict[Form, Iterator[Case]] = {}
+    streams: dict[MessageVersion, Iterator[Case]] = {}
     # Forms of one message stand together; a short run shall meet many messages.
-    forms = list(plan.forms)
-    random.Random(plan.seed).shuffle(forms)  # noqa: S311 - an order for tests, not a secret
+    message_versions = list(plan.message_versions)
+    random.Random(plan.seed).shuffle(message_versions)  # noqa: S311 - an order for tests, not a secret
     operations = tuple(Operation)
-    while forms:
-        for form in forms:
-            if form not in streams:
-                streams[form] = cases_of(form, plan.seed, plan.kinds)
-            case = next(streams[form])
-            if (case.operation, form) not in unsupported:
+    while message_versions:
+        for message_version in message_versions:
+            if message_version not in streams:
+                streams[message_version] = generate_cases(message_version, plan.seed, plan.kinds)
+            case = next(streams[message_version])
+            if (case.operation, message_version) not in unsupported:
                 yield case
-        forms = [
-            form
-            for form in forms
-            if not all((operation, form) in unsupported for operation in operations)
+        message_versions = [
+            message_version
+            for message_version in message_versions
+            if not all((operation, message_version) in unsupported for operation in operations)
         ]
 
 
-def _judged(right: Answers, cases: Iterable[Case]) -> list[Answer]:
+def _judged(right: Responder, cases: Iterable[Case]) -> list[Answer]:
     asked = list(cases)
     answers = right.ask(asked)
     for case, answer in zip(asked, answers, strict=True):
@@ -226,15 +228,17 @@ class _Gathering:
         self.result = result
         self.settings = settings
         self.groups: dict[_GroupKey, Finding] = {}
-        self.unsupported: set[tuple[Operation, Form]] = set()
+        self.unsupported: set[tuple[Operation, MessageVersion]] = set()
 
     def take(self, case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> None:
         """Count one case."""
         result = self.result
-        result.tried.setdefault(case.form, Counter())[case.kind] += 1
+        result.tried.setdefault(case.message_version, Counter())[case.kind] += 1
         if Outcome.UNSUPPORTED in (right.outcome, given.outcome):
-            self.unsupported.add((case.operation, case.form))
-            result.unsupported.setdefault(case.operation.value, Counter())[case.form.name] += 1
+            self.unsupported.add((case.operation, case.message_version))
+            result.unsupported.setdefault(case.operation.value, Counter())[
+                case.message_version.name
+            ] += 1
         if right.outcome is Outcome.UNSUPPORTED:
             result.outcomes["unsupported"] += 1
             return
@@ -258,7 +262,7 @@ class _Gathering:
         elif len(case.content) < len(finding.example.content):
             finding.example, finding.right, finding.given = case, right, given
         finding.count += 1
-        finding.forms[case.form] += 1
+        finding.message_versions[case.message_version] += 1
 
 
 #: Faults of which each attempt may take a timeout, or a start.
@@ -267,8 +271,8 @@ _WAITING = frozenset({Fault.CRASHED, Fault.HUNG, Fault.LATE, Fault.GARBAGE})
 
 def _shrink(
     finding: Finding,
-    implementation: Answers,
-    right: Answers,
+    implementation: Responder,
+    right: Responder,
     plan: Plan,
     settings: FuzzSettings,
     *,
@@ -293,8 +297,8 @@ def _shrink(
         return bool(same)
 
     try:
-        found = shortest(finding.example, shows, seed=plan.seed)
-    except GaveUpError:
+        found = smallest_case(finding.example, shows, seed=plan.seed)
+    except TooManyRestartsError:
         yes = (content for content, held in known.items() if held[0] is not None)
         found = finding.example.with_content(min(yes, key=len))
     finding.example = found
@@ -330,7 +334,7 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
         if held is finding:
             continue
         held.count += finding.count
-        held.forms += finding.forms
+        held.message_versions += finding.message_versions
         if len(finding.example.content) < len(held.example.content):
             held.example, held.right, held.given = finding.example, finding.right, finding.given
     order = list(Fault)

@@ -17,11 +17,11 @@ from typing import Any, Final, TypeVar, cast
 from ..messages.base import Struct
 from ..wire.errors import ConfigurationError, DecodeError, EncodeError
 from ..wire.tags import RawTaggedField
-from .case import Case, Form, Operation
-from .lenient import Role, places_met, walked
+from .case import Case, MessageVersion, Operation
+from .lenient_reader import Role, length_fields_in, walk_message
 from .mutations import MUTATIONS, mutate, number_bytes
 
-__all__ = ["check_hypothesis", "fewer_bytes", "fewer_values", "reduced", "shortest"]
+__all__ = ["check_hypothesis", "fewer_bytes", "fewer_values", "minimize", "smallest_case"]
 
 T = TypeVar("T")
 
@@ -43,14 +43,14 @@ def check_hypothesis() -> None:
         ) from None
 
 
-def shortest(case: Case, shows: Shows, *, seed: int) -> Case:
+def smallest_case(case: Case, shows: Shows, *, seed: int) -> Case:
     """The smallest case found that `shows` says yes to; `case` itself if none is smaller."""
     steps = _less_json if isinstance(case.content, str) else _case_of_fewer_values
-    found = reduced(case, shows, steps, _rank)
+    found = minimize(case, shows, steps, _rank)
     drawn = _drawn(found, shows, seed)
     if drawn is not None and _rank(drawn) < _rank(found):
         found = drawn
-    return found if isinstance(case.content, str) else reduced(found, shows, _less_bytes, _rank)
+    return found if isinstance(case.content, str) else minimize(found, shows, _less_bytes, _rank)
 
 
 def _rank(case: Case) -> tuple[int, bytes]:
@@ -59,7 +59,7 @@ def _rank(case: Case) -> tuple[int, bytes]:
     return len(data), data
 
 
-def reduced(
+def minimize(
     case: T, shows: Callable[[T], bool], steps: Callable[[T], Iterator[T]], rank: Callable[[T], Any]
 ) -> T:
     """`case` made smaller by `steps`, until none leads on to a lower rank that shows the fault."""
@@ -75,23 +75,23 @@ def reduced(
 
 
 def _case_of_fewer_values(case: Case) -> Iterator[Case]:
-    return map(case.with_content, fewer_values(case.form, cast("bytes", case.content)))
+    return map(case.with_content, fewer_values(case.message_version, cast("bytes", case.content)))
 
 
 def _case_of_fewer_bytes(case: Case) -> Iterator[Case]:
     return map(case.with_content, fewer_bytes(cast("bytes", case.content)))
 
 
-def fewer_values(form: Form, data: bytes) -> Iterator[bytes]:
+def fewer_values(message_version: MessageVersion, data: bytes) -> Iterator[bytes]:
     """The message in the bytes with one value less or simpler, as far as kproto reads it."""
     try:
-        read, end = form.cls.decode_from(data, 0, form.version)
+        read, end = message_version.cls.decode_from(data, 0, message_version.version)
     except DecodeError:
         return
     for ending in (b"", data[end:]):
         for message in (read, *_less(read)):
             try:
-                yield message.encode(form.version) + ending
+                yield message.encode(message_version.version) + ending
             except EncodeError:  # what was left out must be there
                 continue
 
@@ -108,7 +108,9 @@ def _shorter_values(case: Case) -> Iterator[Case]:
     would no longer fit the length in front.
     """
     data = cast("bytes", case.content)
-    lengths = [it for it in places_met(case.form.shape, data) if it.role is Role.LENGTH]
+    lengths = [
+        it for it in length_fields_in(case.message_version.shape, data) if it.role is Role.LENGTH
+    ]
     for place in lengths:
         for size in (0, place.value // 2):
             if 0 <= size < place.value and place.stop <= len(data):
@@ -183,8 +185,8 @@ def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
 
     from ..testing.strategies import messages
 
-    form = case.form
-    version = form.version
+    message_version = case.message_version
+    version = message_version.version
 
     def made(drawn: tuple[Any, int]) -> Case:
         message, number = drawn
@@ -194,8 +196,8 @@ def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
         data = message.encode(version)
         if case.kind in MUTATIONS:
             source = random.Random(number)  # noqa: S311 - values for tests, not secrets
-            places = walked(form.shape, data).places
-            data = mutate(case.kind, data, places, source) or data
+            length_fields = walk_message(message_version.shape, data).length_fields
+            data = mutate(case.kind, data, length_fields, source) or data
         return case.with_content(data)
 
     limits = settings(
@@ -212,7 +214,7 @@ def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
         ),
     )
     changes = st.integers(0, 999) if case.kind in MUTATIONS else st.just(0)
-    cases = st.tuples(messages(form.cls, version), changes).map(made)
+    cases = st.tuples(messages(message_version.cls, version), changes).map(made)
     try:
         return find(cases, shows, settings=limits, random=random.Random(seed))  # noqa: S311
     except HypothesisException:  # nothing was met, or it could not be told what is smallest

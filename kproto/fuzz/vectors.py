@@ -19,13 +19,13 @@ from ..testing.instances import Fill, instance, instances
 from ..wire.errors import ConfigurationError
 from .packages import definitions_in, message_class
 
-__all__ = ["brought", "chosen", "vector_line", "vector_lines"]
+__all__ = ["introduced_by", "vector_line", "vector_lines", "vector_messages"]
 
 #: How a vector's values are chosen, beside the instances with nulls.
 _FILLS: Final = (Fill.LEAST, Fill.FULL, Fill.LOW)
 
 
-def chosen(message: type[Message], version: int) -> Iterator[Message]:
+def vector_messages(message: type[Message], version: int) -> Iterator[Message]:
     """The values of a message's vectors: defaults, every field set, the smallest numbers, nulls."""
     for fill in _FILLS:
         yield instance(message, version, fill, unknown_tags=False)
@@ -34,7 +34,7 @@ def chosen(message: type[Message], version: int) -> Iterator[Message]:
     yield from built[len(Fill) - 1 :]
 
 
-def brought(message: type[Message], version: int) -> dict[str, tuple[str, int]]:
+def introduced_by(message: type[Message], version: int) -> dict[str, tuple[str, int]]:
     """The first release with a version of one of Kafka's messages: its name and version there.
 
     Releases are those of `kproto.schema.study`, from 0.8.2.0 on, and count from where they call the
@@ -75,10 +75,10 @@ def vector_lines(
 ) -> Iterator[tuple[str, str]]:
     """Every vector of a generated package: the module of its definition, and the line.
 
-    With Kafka's own messages each line names the release that brought the version (`brought`).
-    By message, version and choice of values; no two of a version have the same bytes. `names` are
-    those of the definitions that are wanted. Raises ConfigurationError on what is no such package,
-    and on a name that it does not have.
+    With Kafka's own messages each line names the release that brought the version
+    (`introduced_by`). By message, version and choice of values; no two of a version have the same
+    bytes. `names` are those of the definitions that are wanted. Raises ConfigurationError on what
+    is no such package, and on a name that it does not have.
     """
     known = definitions_in(package)
     for name in sorted(known if names is None else names):
@@ -87,9 +87,9 @@ def vector_lines(
     for name in sorted(known if names is None else names, key=class_name):
         cls = message_class(package.__name__, name)
         for version in cls.VALID_VERSIONS:
-            releases = brought(cls, version) if package is messages else {}
+            releases = introduced_by(cls, version) if package is messages else {}
             held: dict[bytes, Message] = {}
-            for made in chosen(cls, version):
+            for made in vector_messages(cls, version):
                 held.setdefault(made.encode(version), made)
             for made in held.values():
                 yield cls._definition().module, vector_line(made, version, releases)

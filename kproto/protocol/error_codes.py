@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ..wire.errors import BrokerResponseError
+from .broker_errors import BROKER_ERRORS
 from .error_table import ERROR_TABLE
 
 __all__ = ["ERRORS", "ErrorCode", "code_of", "error_code", "error_of_code", "raise_for_code"]
@@ -38,12 +39,13 @@ def code_of(name: str) -> int:
 
 
 def error_of_code(code: int, detail: str) -> BrokerResponseError:
-    """The error that a broker answers with `code`, under Kafka's name and with its `retriable`.
+    """Returns the error for `code`: of its own class if there is one, else a BrokerResponseError.
 
-    `detail` says what was asked of whom. Not raised here, for one who keeps it or adds a cause.
+    `detail` says which request to which broker failed.
     """
     known = error_code(code)
-    return BrokerResponseError(known.code, known.name, detail, retriable=known.retriable)
+    error_class = BROKER_ERRORS.get(known.name, BrokerResponseError)
+    return error_class(known.code, known.name, detail, retriable=known.retriable)
 
 
 def raise_for_code(code: int, detail: str) -> None:

@@ -1,7 +1,7 @@
 """The proxy: listens for clients, gives each a relay to its broker, and opens ports for brokers.
 
-Knows sockets and tasks; which addresses are rewritten `rewriting` decides, and `kproto.study` reads
-what passed.
+Knows sockets and tasks; which addresses are rewritten `address_rewriting` decides, and
+`kproto.study` reads what passed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Final, Self
 
 from ..security.tls import TlsContexts
 from ..study.conversations import Event
-from ..study.hiding import frame_without_secrets
 from ..study.recording import Entry, Recorder
+from ..study.redaction import redact_frame
 from ..wire.errors import BrokerConnectionError, ConfigurationError, EncodeError
+from .address_rewriting import NODE_FIELDS, Node, NodeMap, rewrite_addresses
 from .relay import Relay, now_us
-from .rewriting import PLACES, Node, NodeMap, put_addresses
 from .settings import Address, ProxySettings, parse_address
 from .upstream import connect
 
@@ -30,10 +30,10 @@ __all__ = ["Proxy"]
 _BACKLOG: Final = 50
 
 #: Of the event loop: select, accept, make the transport, make the streams, and one to spare.
-_TURNS_TO_ACCEPT: Final = 5
+_ITERATIONS_TO_ACCEPT: Final = 5
 
 #: Of the event loop: a transport that was aborted closes its socket in the next, and one to spare.
-_TURNS_TO_CLOSE: Final = 2
+_ITERATIONS_TO_CLOSE: Final = 2
 
 _LAST_PORT: Final = 65_535
 
@@ -61,13 +61,13 @@ class Proxy:
         self._target = parse_address(target)
         self._settings = settings or ProxySettings()
         if self._settings.rewrite:
-            self._told_host = self._settings.told_host(self._listen)
+            self._advertised_host = self._settings.advertised_host_for(self._listen)
         self._on_event = on_event
         self._on_notice = on_notice or (lambda _text, _connection: None)
         self._recorder = recorder
         self._contexts = TlsContexts(self._settings.tls)
         self._nodes = NodeMap()
-        self._opening = asyncio.Lock()
+        self._port_lock = asyncio.Lock()
         self._next_port = self._settings.first_broker_port
         self._servers: list[asyncio.Server] = []
         self._relays: set[asyncio.Task[None]] = set()
@@ -111,7 +111,7 @@ class Proxy:
         for server in self._servers:
             for listener in server.sockets:
                 loop.remove_reader(listener)
-        for _ in range(_TURNS_TO_ACCEPT):
+        for _ in range(_ITERATIONS_TO_ACCEPT):
             await asyncio.sleep(0)
         for server in self._servers:
             server.close()
@@ -120,7 +120,7 @@ class Proxy:
             relay.cancel()
         if self._relays:
             await asyncio.wait(self._relays)
-        for _ in range(_TURNS_TO_CLOSE):
+        for _ in range(_ITERATIONS_TO_CLOSE):
             await asyncio.sleep(0)
 
     async def _serve(self, listener: socket.socket, node: Node | None) -> None:
@@ -160,10 +160,10 @@ class Proxy:
         client = _peer(writer)
         self._on_notice(f"{client} connected, to {target}", number)
         self._record(Entry(now_us(), number, client=client, target=str(target)))
-        rewritten = partial(self._rewritten, number) if self._settings.rewrite else None
+        rewrite = partial(self._rewrite, number) if self._settings.rewrite else None
         connecting = partial(connect, target, self._settings, self._contexts)
         relay = Relay(
-            (reader, writer), connecting, self._settings, partial(self._tell, number), rewritten
+            (reader, writer), connecting, self._settings, partial(self._on_events, number), rewrite
         )
         reason = "the proxy ended"
         try:
@@ -173,11 +173,11 @@ class Proxy:
             self._on_notice(reason, number)
             writer.transport.abort()  # of one that found no target
 
-    def _tell(self, number: int, events: list[Event]) -> None:
+    def _on_events(self, number: int, events: list[Event]) -> None:
         for event in events:
             if event.data and self._recorder is not None:
                 shown = self._settings.show_secrets
-                data = event.data if shown else frame_without_secrets(event)
+                data = event.data if shown else redact_frame(event)
                 self._record(Entry(event.time_us, number, event.side, data))
             if self._on_event is not None:
                 self._on_event(event, number)
@@ -197,19 +197,19 @@ class Proxy:
                 f"recording ends at {recorder.written} bytes, as more would pass its bound", None
             )
 
-    async def _rewritten(self, number: int, event: Event) -> bytes:
+    async def _rewrite(self, number: int, event: Event) -> bytes:
         """What is passed on in the place of a broker's frame."""
         received = event.received
         message = None if received is None else received.message
-        if received is None or message is None or type(message).__name__ not in PLACES:
+        if received is None or message is None or type(message).__name__ not in NODE_FIELDS:
             return event.data
-        async with self._opening:
+        async with self._port_lock:
             new, moved = self._nodes.learn(message)
             for node, address in new.items():
                 await self._open_port(node, address)
         for node, address in moved.items():
             self._on_notice(f"{node.kind} {node.id} has moved to {address}", None)
-        if not put_addresses(message, self._nodes):
+        if not rewrite_addresses(message, self._nodes):
             return event.data
         try:
             return received.to_frame()
@@ -229,10 +229,10 @@ class Proxy:
             )
             return
         port = listener.getsockname()[1]
-        told = Address(self._told_host, port)
-        self._nodes.give_place(node, address, told)
+        advertised = Address(self._advertised_host, port)
+        self._nodes.advertise(node, address, advertised)
         await self._serve(listener, node)
-        self._on_notice(f"{node.kind} {node.id} at {address} is met at {told}", None)
+        self._on_notice(f"{node.kind} {node.id} at {address} is met at {advertised}", None)
 
     def _bound_for_broker(self) -> socket.socket:
         """A listening socket for one broker. Raises OSError when no port can be had."""

@@ -31,8 +31,8 @@ def now_us() -> int:
 class Relay:
     """A connection between `client` and the broker that `connect` leads to, from begin to end.
 
-    `tell` gets the events as they come. With `rewritten` each frame of the broker is held until it
-    is whole, and what that returns is passed on in its place.
+    `on_events` gets the events as they come. With `rewrite` each frame of the broker is held until
+    it is whole, and what that returns is passed on in its place.
     """
 
     def __init__(
@@ -40,14 +40,14 @@ class Relay:
         client: Stream,
         connect: Callable[[], Awaitable[Stream]],
         settings: ProxySettings,
-        tell: Callable[[list[Event]], None],
-        rewritten: Callable[[Event], Awaitable[bytes]] | None = None,
+        on_events: Callable[[list[Event]], None],
+        rewrite: Callable[[Event], Awaitable[bytes]] | None = None,
     ) -> None:
         self._client = client
         self._connect = connect
         self._settings = settings
-        self._tell = tell
-        self._rewritten = rewritten
+        self._on_events = on_events
+        self._rewrite = rewrite
         self._conversation = Conversation(max_frame_bytes=settings.max_frame_bytes)
         self._moved = 0  # bytes so far, either way
 
@@ -61,37 +61,39 @@ class Relay:
             return str(error)
         for writer in (to_client, to_broker):
             writer.transport.set_write_buffer_limits(settings.max_unsent_bytes)
-        ways = (
+        directions = (
             asyncio.create_task(self._pass_on(Side.CLIENT, from_client, to_broker)),
             asyncio.create_task(self._pass_on(Side.BROKER, from_broker, to_client)),
         )
         try:
             try:
-                return await self._ended(ways)
+                return await self._ended(directions)
             finally:
-                for way in ways:
-                    way.cancel()
+                for direction in directions:
+                    direction.cancel()
                 try:
-                    await asyncio.gather(*ways, return_exceptions=True)
+                    await asyncio.gather(*directions, return_exceptions=True)
                 finally:  # told also when the proxy ends while this waits
-                    self._tell(self._conversation.end(now_us()))
+                    self._on_events(self._conversation.end(now_us()))
                 await self._close(to_client, to_broker)
         finally:  # cancelled once more, nothing of the above may have been
             for writer in (to_client, to_broker):
                 writer.transport.abort()
 
-    async def _ended(self, ways: tuple[asyncio.Task[None], asyncio.Task[None]]) -> str:
+    async def _ended(self, directions: tuple[asyncio.Task[None], asyncio.Task[None]]) -> str:
         """Wait until both ways have ended, or one was lost, or is silent behind the other's end."""
         patience = self._settings.half_closed_timeout_ms / 1000
-        done, left = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        first = "the client" if ways[0] in done else "the broker"
+        done, left = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+        first = "the client" if directions[0] in done else "the broker"
         moved = -1
-        while left and not any(way.exception() for way in done) and moved != self._moved:
+        while (
+            left and not any(direction.exception() for direction in done) and moved != self._moved
+        ):
             moved = self._moved
             ended, left = await asyncio.wait(left, timeout=patience)
             done |= ended
-        for way, who in zip(ways, ("the client", "the broker"), strict=True):
-            if way in done and (error := way.exception()) is not None:
+        for direction, who in zip(directions, ("the client", "the broker"), strict=True):
+            if direction in done and (error := direction.exception()) is not None:
                 if not isinstance(error, OSError):
                     raise error
                 return f"lost, passing on what {who} sent: {_reason(error)}"
@@ -102,19 +104,19 @@ class Relay:
     async def _pass_on(
         self, side: Side, source: asyncio.StreamReader, target: asyncio.StreamWriter
     ) -> None:
-        is_held = side is Side.BROKER and self._rewritten is not None
+        is_held = side is Side.BROKER and self._rewrite is not None
         conversation = self._conversation
         while data := await source.read(self._settings.read_bytes):
             self._moved += len(data)
             if not is_held:
                 target.write(data)
             events = conversation.feed(side, now_us(), data)
-            self._tell(events)
+            self._on_events(events)
             if is_held:
                 await self._pass_events(events, target)
             await target.drain()
         events = conversation.end_side(side, now_us())
-        self._tell(events)
+        self._on_events(events)
         if is_held:
             await self._pass_events(events, target)
         if target.can_write_eof():
@@ -124,9 +126,9 @@ class Relay:
             target.close()  # TLS has no half of a connection that could end
 
     async def _pass_events(self, events: list[Event], target: asyncio.StreamWriter) -> None:
-        assert self._rewritten is not None
+        assert self._rewrite is not None
         for event in events:
-            target.write(await self._rewritten(event))
+            target.write(await self._rewrite(event))
 
     async def _close(self, *writers: asyncio.StreamWriter) -> None:
         """Close both ends; what they hold may still go out for a while."""

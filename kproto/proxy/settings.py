@@ -93,7 +93,7 @@ class ProxySettings:
         check_tls(self.tls)
         check_sasl(self.sasl)
 
-    def told_host(self, listen: Address) -> str:
+    def advertised_host_for(self, listen: Address) -> str:
         """The host that clients are told when addresses are rewritten.
 
         Raises ConfigurationError when `listen` names none to which a client can connect.

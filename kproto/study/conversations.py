@@ -17,21 +17,16 @@ from typing import Final
 
 from ..messages.base import Message
 from ..protocol.codes_in_messages import error_codes_in
-from ..protocol.connection import expects_response
+from ..protocol.connection import ReceivedRequest, expects_response, read_request
 from ..protocol.error_codes import error_code
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..protocol.headers import request_class
-from ..protocol.received import (
-    ReceivedRequest,
-    ReceivedResponse,
-    read_request,
-    read_response,
-)
+from ..protocol.received import ReceivedResponse, read_response
 from ..wire.errors import DecodeError
-from .frame_cutter import FrameCutter
+from .frame_splitter import FrameSplitter
 
 __all__ = [
-    "KIND_WORDS",
+    "KIND_DESCRIPTIONS",
     "REQUEST_START",
     "Conversation",
     "Event",
@@ -104,7 +99,7 @@ class Kind(enum.Enum):
 
 
 #: What lines of text say of an event of a kind; nothing where all is in order.
-KIND_WORDS: Final = {
+KIND_DESCRIPTIONS: Final = {
     Kind.UNKNOWN: "no definition knows it",
     Kind.BROKEN: "cannot be read",
     Kind.UNMATCHED: "not asked for",
@@ -179,10 +174,10 @@ class Conversation:
         max_skipped_bytes: int = MAX_SKIPPED_BYTES,
         may_be_late: bool = False,
     ) -> None:
-        self._cutters = {side: FrameCutter(max_frame_bytes) for side in Side}
-        self._arrivals = {side: _Arrivals() for side in Side}
+        self._splitters = {side: FrameSplitter(max_frame_bytes) for side in Side}
+        self._arrivals = {side: _ArrivalTimes() for side in Side}
         self._seeks = dict.fromkeys(Side, from_middle)
-        self._told_lost = dict.fromkeys(Side, False)
+        self._loss_reported = dict.fromkeys(Side, False)
         self._skipped = dict.fromkeys(Side, 0)
         self._is_whole = not from_middle
         self._keep_bytes = keep_bytes
@@ -202,55 +197,55 @@ class Conversation:
 
     def pending(self, side: Side) -> int:
         """How many bytes of an unfinished frame are held."""
-        return self._cutters[side].pending
+        return self._splitters[side].pending
 
     def feed(self, side: Side, time_us: int, data: bytes) -> list[Event]:
         """Take bytes that came at a time; what is now known of them.
 
         The time of a frame is that at which its last byte came, also where it is found later.
         """
-        cutter, arrivals = self._cutters[side], self._arrivals[side]
-        arrivals.note(len(data), time_us, cutter.pending)
-        cutter.feed(data)
+        splitter, arrivals = self._splitters[side], self._arrivals[side]
+        arrivals.note(len(data), time_us, splitter.pending)
+        splitter.feed(data)
         events: list[Event] = []
         while True:
             if self._seeks[side]:
                 self._seek(side, time_us, events)
                 if self._seeks[side]:
                     return events
-            while (whole := cutter.next_frame()) is not None:
-                came_us = arrivals.last(cutter.pending)
+            while (whole := splitter.next_frame()) is not None:
+                came_us = arrivals.last(splitter.pending)
                 if side is Side.CLIENT:
                     self._take_request(came_us, whole, events)
                 else:
                     self._take_response(came_us, whole, events)
-            if cutter.lost is None or self._is_whole or self._told_lost[side]:
+            if splitter.lost is None or self._is_whole or self._loss_reported[side]:
                 break
-            cutter.lost = None  # bytes are missing somewhere: look for the next frame
+            splitter.lost = None  # bytes are missing somewhere: look for the next frame
             self._seeks[side] = True
-        if cutter.lost is not None and (rest := cutter.take_rest()):
-            note = "" if self._told_lost[side] else cutter.lost
-            self._told_lost[side] = True
+        if splitter.lost is not None and (rest := splitter.take_unframed()):
+            note = "" if self._loss_reported[side] else splitter.lost
+            self._loss_reported[side] = True
             events.append(Event(time_us, side, Kind.BYTES, rest, len(rest), note=note))
         return events
 
     def missing(self, side: Side, time_us: int, count: int) -> list[Event]:
         """Take note that `count` bytes were not captured; the next frame is then looked for."""
-        cutter = self._cutters[side]
-        rest = cutter.take_rest()
+        splitter = self._splitters[side]
+        rest = splitter.take_unframed()
         note = f"{count} bytes were not captured"
         if rest:
             note += f", behind {len(rest)} of an unfinished frame"
         self._is_whole = False
         self._tokens = None
-        if self._told_lost[side]:
+        if self._loss_reported[side]:
             return []
         self._seeks[side] = True
         return [Event(time_us, side, Kind.MISSING, rest, count, note=note)]
 
     def end_side(self, side: Side, time_us: int) -> list[Event]:
         """What is left when one side has ended its half: the bytes of an unfinished frame."""
-        rest = self._cutters[side].take_rest()
+        rest = self._splitters[side].take_unframed()
         if not rest:
             return []
         what = "behind missing bytes" if self._seeks[side] else "of an unfinished frame"
@@ -267,16 +262,18 @@ class Conversation:
         return events
 
     def _seek(self, side: Side, time_us: int, events: list[Event]) -> None:
-        cutter = self._cutters[side]
-        before = cutter.pending
+        splitter = self._splitters[side]
+        before = splitter.pending
         if side is Side.CLIENT:
-            skipped, found = cutter.seek(REQUEST_START, may_begin_request, is_request)
+            skipped, found = splitter.seek(REQUEST_START, may_begin_request, is_request)
         elif ids := list(dict.fromkeys(_ID.pack(e.correlation_id or 0) for e in self._waiting)):
             # More would make a slow pattern, and the first are answered first.
             start = b"[\x00-\x07][\x00-\xff]{3}(?:%b)" % b"|".join(map(re.escape, ids[:64]))
-            skipped, found = cutter.seek(re.compile(start, re.DOTALL), _anything, self._is_response)
+            skipped, found = splitter.seek(
+                re.compile(start, re.DOTALL), _anything, self._is_response
+            )
         else:
-            cutter.take_rest()  # what it answers was not seen
+            splitter.take_unframed()  # what it answers was not seen
             skipped, found = before, False
         self._skipped[side] += skipped
         if found or self._skipped[side] > self._max_skipped:
@@ -289,9 +286,9 @@ class Conversation:
             self._skipped[side] = 0
             self._seeks[side] = False
         if not found and not self._seeks[side]:
-            cutter.lost = "no frame was found"
-            self._told_lost[side] = True
-            cutter.take_rest()
+            splitter.lost = "no frame was found"
+            self._loss_reported[side] = True
+            splitter.take_unframed()
 
     def _is_response(self, content: bytes) -> bool:
         if len(content) < _ID.size:
@@ -349,7 +346,7 @@ class Conversation:
 
     def _take_response(self, time_us: int, whole: bytes, events: list[Event]) -> None:
         content = whole[4:]
-        request = self._asked(time_us, content, events)
+        request = self._match_request(time_us, content, events)
         if request is None:
             if not self._may_be_late or len(content) < _ID.size:
                 events.append(_unmatched(time_us, whole))
@@ -364,7 +361,7 @@ class Conversation:
         if request.api_key == _SASL_HANDSHAKE and request.version == 0 and refused:
             self._tokens = None
 
-    def _asked(self, time_us: int, content: bytes, events: list[Event]) -> Event | None:
+    def _match_request(self, time_us: int, content: bytes, events: list[Event]) -> Event | None:
         """The request that a response answers; those before it are told as not answered."""
         waiting = self._waiting
         if waiting and waiting[0].kind is Kind.TOKEN:
@@ -387,7 +384,7 @@ class Conversation:
 _MAX_MARKS: Final = 4096
 
 
-class _Arrivals:
+class _ArrivalTimes:
     """When the bytes of one side came, from the first one that is in no frame yet."""
 
     def __init__(self) -> None:

@@ -43,8 +43,9 @@ class Node:
     belong to no child: the count of an array, the length and content of a string.
 
     `name` and `path` are the words of errors (`topics`, `[0]`; `topics[0].partitions`). `kind` is
-    the type: a primitive of the definitions, `array`, `struct`, `tags` and what else docs/decode.md
-    lists. `value` is a number, str, bytes, bool, Uuid, None for null; of an array its count.
+    the type: a primitive of the definitions, `array`, `struct`, `tags` and what
+    docs/how-to/decode.md lists. `value` is a number, str, bytes, bool, Uuid, None for null; of an
+    array its count.
     `meaning` says what the value stands for, `about` what the field is for. `notes` are oddities
     that are no fault. `left_out` counts nodes below that are not kept.
     """

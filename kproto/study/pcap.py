@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from ..wire.errors import ConfigurationError, DecodeError
-from .fragments import Fragment, Fragments
-from .tcp import Segment
+from .ip_fragments import Fragment, FragmentReassembler
+from .tcp_streams import Segment
 
-__all__ = ["Skipped", "is_capture", "read_segments"]
+__all__ = ["SkippedPackets", "is_capture", "read_segments"]
 
 #: Largest block or packet that is read, in bytes; tcpdump cuts packets at 262,144.
 MAX_BLOCK_BYTES: Final = 16_777_216
@@ -45,10 +45,10 @@ class _Readable(Protocol):
 
 
 @dataclass(slots=True)
-class Skipped:
+class SkippedPackets:
     """What was left out of a capture: packets that are no TCP, and those that cannot be read.
 
-    `fragments` are pieces of IP packets that never got whole; `in_part` are packets of which the
+    `ip_fragments` are pieces of IP packets that never got whole; `in_part` are packets of which the
     file has only the first bytes, which are read as far as they go; `cut_off` says where the file
     ends too early, or is broken, and None where it does not.
     """
@@ -77,13 +77,13 @@ def is_capture(start: bytes) -> bool:
     return start[:4] in _PCAP or start[:4] == _SECTION
 
 
-def read_segments(file: _Readable, skipped: Skipped | None = None) -> Iterator[Segment]:
+def read_segments(file: _Readable, skipped: SkippedPackets | None = None) -> Iterator[Segment]:
     """The TCP segments of a pcap or pcapng file; `skipped` counts what is left out.
 
     Raises DecodeError for what is no such file, and ConfigurationError where dpkt is missing.
     """
-    counted = Skipped() if skipped is None else skipped
-    pieces = Fragments()
+    counted = SkippedPackets() if skipped is None else skipped
+    pieces = FragmentReassembler()
     to_segment = _segment_reader(counted, pieces)
     try:
         for packet in _packets(file, counted):
@@ -94,7 +94,9 @@ def read_segments(file: _Readable, skipped: Skipped | None = None) -> Iterator[S
         counted.fragments += pieces.end()
 
 
-def _segment_reader(counted: Skipped, pieces: Fragments) -> Callable[[_Packet], Segment | None]:
+def _segment_reader(
+    counted: SkippedPackets, pieces: FragmentReassembler
+) -> Callable[[_Packet], Segment | None]:
     try:
         import dpkt as packets
     except ImportError:
@@ -195,7 +197,7 @@ def _host(packed: bytes) -> str:
     return str(ip_address(packed))
 
 
-def _packets(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
+def _packets(file: _Readable, counted: SkippedPackets) -> Iterator[_Packet]:
     magic = file.read(4)
     if magic in _PCAP:
         yield from _of_pcap(file, *_PCAP[magic], counted)
@@ -205,7 +207,7 @@ def _packets(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
         raise DecodeError("these bytes are no pcap or pcapng file, as tcpdump -w writes it")
 
 
-def _of_pcap(file: _Readable, order: str, units: int, counted: Skipped) -> Iterator[_Packet]:
+def _of_pcap(file: _Readable, order: str, units: int, counted: SkippedPackets) -> Iterator[_Packet]:
     head = file.read(20)
     if len(head) < 20:
         counted.cut_off = "the file ends in its header"
@@ -230,7 +232,7 @@ def _of_pcap(file: _Readable, order: str, units: int, counted: Skipped) -> Itera
         yield _Packet(seconds * 1_000_000 + fraction * 1_000_000 // units, link, data)
 
 
-def _of_pcapng(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
+def _of_pcapng(file: _Readable, counted: SkippedPackets) -> Iterator[_Packet]:
     order, number = "<", 0
     interfaces: list[_Interface] = []
     kind = _SECTION
@@ -270,7 +272,7 @@ def _of_pcapng(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
 
 
 def _of_block(
-    kind: int, order: str, body: bytes, interfaces: list[_Interface], counted: Skipped
+    kind: int, order: str, body: bytes, interfaces: list[_Interface], counted: SkippedPackets
 ) -> _Packet | None:
     """The packet of a block, if it has one; an interface is added to `interfaces`."""
     if kind == _INTERFACE:

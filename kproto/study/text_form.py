@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..wire.uuid import Uuid
-from .leaves import shown_text
 from .node import Fault, Node
-from .secrets import HIDDEN
+from .node_builder import printable_text
+from .secret_fields import HIDDEN
 
 __all__ = ["NARROW_COLUMNS", "to_text"]
 
@@ -154,7 +154,7 @@ def _of_bytes(value: bytes, meaning: str) -> str:
     size = f"{len(value)} byte{'' if len(value) == 1 else 's'}"
     if meaning or not value:
         return size
-    text = shown_text(value[:_SHOWN_CHARACTERS])
+    text = printable_text(value[:_SHOWN_CHARACTERS])
     return f"{size}  {text}{'…' if len(value) > _SHOWN_CHARACTERS else ''}" if text else size
 
 

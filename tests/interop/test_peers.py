@@ -13,7 +13,7 @@ import pytest
 from kproto import Client, ProducerRecord
 from kproto.broker import BrokerSettings
 from kproto.messages.fetch_request import FetchRequest
-from kproto.protocol.received import ReceivedRequest
+from kproto.protocol.connection import ReceivedRequest
 from tests.support.embedded import ThreadedBroker, threaded_broker
 
 pytestmark = pytest.mark.peers

@@ -22,6 +22,7 @@ from kproto.client import Client, CompressionName, NewTopic, ProducerRecord
 from kproto.messages import DeleteRecordsRequest
 from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
 from tests.spark.conftest import Topics
+from tests.support.leaders import leader_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.filterwarnings("ignore:::pyspark")]
 
@@ -198,7 +199,7 @@ def test_a_column_that_is_not_there_is_named(spark: Any, topics: Topics, topic_n
 def delete_records(topics: Topics, topic: str, before: int) -> None:
     async def run() -> None:
         async with Client(topics.bootstrap) as client:
-            leader = await client.leader(topic, 0)
+            leader = await leader_of(client, topic, 0)
             part = DeleteRecordsPartition(partition_index=0, offset=before)
             request = DeleteRecordsRequest(
                 topics=[DeleteRecordsTopic(name=topic, partitions=[part])], timeout_ms=10_000

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kproto.broker import BrokerSettings
 from kproto.broker.authorizer import Acl
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context, Principal
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.registry import by_key

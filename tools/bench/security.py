@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import trustme
 
 from kproto import ClientSettings, OAuthBearer, Plain, ScramSha256, ScramSha512, Tls
-from kproto.client.connections.broker_connection import BrokerConnection
+from kproto.client.network.connection import BrokerConnection
 from kproto.client.settings import Address
 from kproto.messages import (
     API_KEYS,

@@ -37,7 +37,7 @@ from kproto.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-from kproto.protocol.received import ReceivedRequest
+from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
 
 from .group_log import OFFSETS_TOPIC, conversions_of, written_of

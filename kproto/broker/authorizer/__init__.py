@@ -5,29 +5,29 @@
 """
 
 from .acl import Acl, AclFilter
-from .deciding import Authorizer
-from .needs import NEEDS, Need
-from .words import (
+from .acl_types import (
+    AUTHORIZATION_ERRORS,
     CLUSTER_NAME,
-    DENIED,
-    SUPPORTED,
+    SUPPORTED_OPERATIONS,
     Operation,
     PatternType,
     Permission,
     ResourceType,
 )
+from .required_operations import REQUIRED_OPERATIONS, RequiredOperation
+from .standard_authorizer import Authorizer
 
 __all__ = [
+    "AUTHORIZATION_ERRORS",
     "CLUSTER_NAME",
-    "DENIED",
-    "NEEDS",
-    "SUPPORTED",
+    "REQUIRED_OPERATIONS",
+    "SUPPORTED_OPERATIONS",
     "Acl",
     "AclFilter",
     "Authorizer",
-    "Need",
     "Operation",
     "PatternType",
     "Permission",
+    "RequiredOperation",
     "ResourceType",
 ]

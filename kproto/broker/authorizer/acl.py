@@ -10,11 +10,19 @@ from dataclasses import dataclass
 from typing import Final, Self, TypeVar
 
 from ...wire.errors import ConfigurationError
-from .words import CLUSTER_NAME, WILDCARD, Operation, PatternType, Permission, ResourceType, Word
+from .acl_types import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclCode,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
 
 __all__ = ["Acl", "AclFilter"]
 
-_W = TypeVar("_W", bound=Word)
+_W = TypeVar("_W", bound=AclCode)
 
 #: `permission principal operation resource name [host]`
 _FEWEST_PARTS: Final = 5
@@ -82,16 +90,16 @@ class Acl:
         prefixed = name.endswith(WILDCARD) and name != WILDCARD
         return cls(
             principal,
-            _word(Operation, operation, text),
-            _word(ResourceType, resource, text),
+            _parse_code(Operation, operation, text),
+            _parse_code(ResourceType, resource, text),
             name[:-1] if prefixed else name,
             PatternType.PREFIXED if prefixed else PatternType.LITERAL,
-            _word(Permission, permission, text),
+            _parse_code(Permission, permission, text),
             parts[_FEWEST_PARTS] if len(parts) == _MOST_PARTS else WILDCARD,
         )
 
 
-def _word(words: type[_W], text: str, whole: str) -> _W:
+def _parse_code(words: type[_W], text: str, whole: str) -> _W:
     """The word that is written `text`, in any case. Raises ConfigurationError."""
     found = words.__members__.get(text.upper().replace("-", "_"))
     if found is None or found.name == "UNKNOWN":

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...messages.base import Request
-from ...protocol.received import ReceivedRequest
+from ...protocol.connection import ReceivedRequest
 from ...wire.errors import ConfigurationError
+from .error_responses import NO_TOPICS, TopicLookup, applies_to
 from .outcomes import OUTCOMES, Close, Decided, Outcome, Refuse
-from .refusing import NOTHING, Known, concerns
 
 __all__ = ["Control", "ControlFunction", "Controls"]
 
@@ -37,7 +37,7 @@ class Control:
     times: int | None
     fault: Exception | None = None
 
-    def decide(self, request: ReceivedRequest, known: Known) -> Outcome:
+    def decide(self, request: ReceivedRequest, topics: TopicLookup) -> Outcome:
         """What the function returns; where it fails, the connection is closed.
 
         None where it would refuse what the request is not about.
@@ -45,7 +45,7 @@ class Control:
         try:
             outcome: object = self.function(request)
             if isinstance(outcome, Refuse):
-                return outcome if concerns(request, outcome, known) else None
+                return outcome if applies_to(request, outcome, topics) else None
             if outcome is None or isinstance(outcome, OUTCOMES):
                 return outcome
             raise ConfigurationError(
@@ -102,7 +102,9 @@ class Controls:
         if control in self._controls:
             self._controls.remove(control)
 
-    def outcomes(self, request: ReceivedRequest, known: Known = NOTHING) -> Iterator[Decided]:
+    def outcomes(
+        self, request: ReceivedRequest, topics: TopicLookup = NO_TOPICS
+    ) -> Iterator[Decided]:
         """What the controls decide about `request`, one after the other.
 
         The reader stops at the last word. A function that fails has decided, too.
@@ -112,7 +114,7 @@ class Controls:
                 continue
             if control.times == 0 or control not in self._controls:
                 continue  # it was taken away while a delay passed
-            outcome = control.decide(request, known)
+            outcome = control.decide(request, topics)
             if outcome is None:
                 continue
             if control.times is not None:

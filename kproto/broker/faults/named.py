@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ...protocol.connection import ReceivedRequest
 from ...protocol.error_codes import code_of
-from ...protocol.received import ReceivedRequest
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from .outcomes import Cut, Delay, Outcome, Refuse, Silence, Throttle

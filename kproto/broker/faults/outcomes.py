@@ -15,9 +15,9 @@ __all__ = [
     "Cut",
     "Decided",
     "Delay",
-    "Fate",
     "Outcome",
     "Refuse",
+    "RequestOutcome",
     "Silence",
     "Throttle",
 ]
@@ -96,7 +96,7 @@ class Refuse:
     code: int
     partitions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def means(self, topic: str, index: int | None = None) -> bool:
+    def includes(self, topic: str, index: int | None = None) -> bool:
         """Whether a topic, or one partition of it, is refused."""
         if not self.partitions:
             return True
@@ -112,7 +112,7 @@ OUTCOMES: Final = (Response, Delay, Close, Throttle, Cut, Silence, Refuse)
 
 
 @dataclass(slots=True)
-class Fate:
+class RequestOutcome:
     """What becomes of one request, after all controls have decided.
 
     `answer` is what a control says in place of the broker, `refuse` what the broker refuses; it

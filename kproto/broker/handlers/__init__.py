@@ -3,7 +3,7 @@
 Each begins with what it answers: the versions, what each of them added that matters to a broker
 in memory, the KIPs, and what is left out. A handler reads the message, lets the rooms beside it
 decide (`storage`, `topics`, `cluster`), and writes the response. It knows no connection and no
-node, and waits for nothing: it returns a `Wait`.
+node, and waits for nothing: it returns a `DelayedResponse`.
 """
 
 from typing import Final

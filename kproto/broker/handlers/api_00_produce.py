@@ -40,13 +40,12 @@ from ...messages.produce_response import (
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID
-from ..authorizer import DENIED, Operation, ResourceType
+from ..api_error import api_error
+from ..authorization import allows, authorized_topic
+from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
-from ..decisions import CloseConnection
-from ..refusal import refusal
-from ..registry import handles
-from ..rights import allows, asked_topic
-from ..storage.appending import append_records
+from ..registry import CloseConnection, handles
+from ..storage.log_append import append_records
 
 _NO_OFFSET = -1
 _FIRST_VERSION_BY_ID = 13
@@ -72,7 +71,11 @@ def produce(context: Context, request: ProduceRequest, version: int) -> ProduceR
     Who may not use the transactional id writes nothing; a topic that it may not write to fails
     alone.
     """
-    denied = None if _may_use_id(context, request) else DENIED[ResourceType.TRANSACTIONAL_ID]
+    denied = (
+        None
+        if _may_use_id(context, request)
+        else AUTHORIZATION_ERRORS[ResourceType.TRANSACTIONAL_ID]
+    )
     response = ProduceResponse(
         responses=[
             TopicProduceResponse(
@@ -107,8 +110,10 @@ def _partition(
 ) -> PartitionProduceResponse:
     try:
         if denied is not None:
-            raise refusal(denied, "who writes transactional records must have the right to its id")
-        found = asked_topic(
+            raise api_error(
+                denied, "who writes transactional records must have the right to its id"
+            )
+        found = authorized_topic(
             context,
             Operation.WRITE,
             topic.name,
@@ -116,16 +121,16 @@ def _partition(
             by_id=version >= _FIRST_VERSION_BY_ID,
         )
         if request.acks not in (-1, 0, 1):
-            raise refusal("INVALID_REQUIRED_ACKS", f"acks is {request.acks}; it is -1, 0 or 1")
+            raise api_error("INVALID_REQUIRED_ACKS", f"acks is {request.acks}; it is -1, 0 or 1")
         partition = found.partition(data.index)
         if found.is_internal and context.client_id != _ADMIN_CLIENT:
-            raise refusal("INVALID_TOPIC_EXCEPTION", f"topic {found.name!r} is Kafka's own")
-        found.check_leader(data.index, context.endpoint.node_id)
+            raise api_error("INVALID_TOPIC_EXCEPTION", f"topic {found.name!r} is Kafka's own")
+        found.check_leader(data.index, context.node_id)
         if request.acks == _ALL_IN_SYNC:
             found.check_in_sync(data.index)
         now_ms = context.clock.now_ms()
         if not context.cluster.room.has(len(data.records or b"")):
-            context.cluster.topics.keep_retention(now_ms)
+            context.cluster.topics.apply_retention(now_ms)
         appended = append_records(partition, found.config, data.records, version, now_ms)
         start_offset = found.kept(data.index, now_ms).log.start_offset
     except BrokerResponseError as error:
@@ -154,7 +159,7 @@ def _name_leaders(context: Context, response: ProduceResponse) -> None:
                 topic.name, topic.topic_id, by_id=topic.topic_id != ZERO_UUID
             )
             partition = found.partition(answered.index)
-            leader = partition.led.leader
+            leader = partition.leader_and_isr.leader
             answered.current_leader = LeaderIdAndEpoch(
                 leader_id=leader, leader_epoch=partition.log.epochs.current
             )

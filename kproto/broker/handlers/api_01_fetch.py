@@ -46,19 +46,18 @@ from ...messages.fetch_response import (
 )
 from ...protocol.error_codes import code_of, error_of_code
 from ...wire.errors import BrokerResponseError
-from ..authorizer import DENIED, Operation, ResourceType
+from ..api_error import api_error
+from ..authorization import allows_cluster, check
+from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
-from ..decisions import Decision, Wait
-from ..fetch_sessions import FetchRound, Sought
-from ..refusal import refusal
-from ..registry import handles
+from ..fetch_sessions import CachedPartition, FetchContext
+from ..registry import Decision, DelayedResponse, handles
 from ..replica_selection import preferred_replica
-from ..rights import allows_cluster, check
-from ..storage.epochs import UNKNOWN_EPOCH, EpochEnd
+from ..storage.fetch_limit import FetchLimit, diverging_epoch
+from ..storage.leader_epoch_cache import UNKNOWN_EPOCH, EpochEnd
 from ..storage.log import LogSlice
 from ..storage.partition import Partition
-from ..storage.reading import FetchLimit, diverging
-from ..throttle import most_to_fetch
+from ..throttle import limit_fetch_bytes
 from ..topics import Topic
 
 #: The magic that a client of an old version reads; the others read batches.
@@ -82,7 +81,7 @@ class PartitionRead:
     `diverged` where the client's log is another than this.
     """
 
-    sought: Sought
+    sought: CachedPartition
     topic: Topic | None = None
     partition: Partition | None = None
     found: LogSlice = _NOTHING
@@ -103,13 +102,13 @@ class Fetching:
     """
 
     def __init__(
-        self, context: Context, request: FetchRequest, version: int, turn: FetchRound
+        self, context: Context, request: FetchRequest, version: int, turn: FetchContext
     ) -> None:
         self.context = context
         self.request = request
         self.version = version
         self.turn = turn
-        self.topics: list[tuple[Sought, Topic]] = []
+        self.topics: list[tuple[CachedPartition, Topic]] = []
         self.refused: list[PartitionRead] = []
         for sought in turn.sought:
             try:
@@ -117,7 +116,7 @@ class Fetching:
             except BrokerResponseError as error:
                 self.refused.append(PartitionRead(sought, error=error))
 
-    def _find(self, sought: Sought) -> Topic:
+    def _find(self, sought: CachedPartition) -> Topic:
         """The topic, if the client may read it; of a name it does not hear whether it is there."""
         topics = self.context.cluster.topics
         found: Topic | None = None
@@ -128,7 +127,9 @@ class Fetching:
         if not _is_from_follower(self.request):
             check(self.context, Operation.READ, ResourceType.TOPIC, name)
         elif not allows_cluster(self.context, Operation.CLUSTER_ACTION):
-            raise refusal(DENIED[ResourceType.TOPIC], "followers are brokers of the cluster")
+            raise api_error(
+                AUTHORIZATION_ERRORS[ResourceType.TOPIC], "followers are brokers of the cluster"
+            )
         if found is None:
             found = topics.named(name)
         found.partition(sought.wanted.partition)
@@ -138,7 +139,7 @@ class Fetching:
         """Read every partition that was found, within the limits of the request."""
         most = min(self.request.max_bytes, self.context.settings.fetch_max_bytes)
         limit = FetchLimit(
-            most_to_fetch(self.context, most),
+            limit_fetch_bytes(self.context, most),
             at_least_one=self.version >= _FIRST_VERSION_OF_WHOLE_BATCHES,
         )
         return [self._read(sought, topic, limit) for sought, topic in self.topics]
@@ -148,12 +149,12 @@ class Fetching:
         if not read:
             return True
         # More than a quota allows would never come.
-        min_bytes = most_to_fetch(self.context, self.request.min_bytes)
+        min_bytes = limit_fetch_bytes(self.context, self.request.min_bytes)
         if any(part.is_urgent for part in read):
             return True
         return sum(part.found.size for part in read) >= min_bytes
 
-    def _read(self, sought: Sought, topic: Topic, limit: FetchLimit) -> PartitionRead:
+    def _read(self, sought: CachedPartition, topic: Topic, limit: FetchLimit) -> PartitionRead:
         wanted, part = sought.wanted, PartitionRead(sought, topic)
         try:
             self._check_there(sought, topic)
@@ -162,7 +163,7 @@ class Fetching:
             part.partition = partition
             part.preferred = self._preferred(sought, partition)
             if part.preferred is None and wanted.last_fetched_epoch != UNKNOWN_EPOCH:
-                part.diverged = diverging(
+                part.diverged = diverging_epoch(
                     partition.log, wanted.fetch_offset, wanted.last_fetched_epoch
                 )
             if part.preferred is None and part.diverged is None:
@@ -173,41 +174,43 @@ class Fetching:
             part.error = error
         return part
 
-    def _check_there(self, sought: Sought, topic: Topic) -> None:
+    def _check_there(self, sought: CachedPartition, topic: Topic) -> None:
         """Raises what a fault wants, and the error for a topic that was deleted meanwhile.
 
         That was while the request waited, or since the session began.
         """
         refuse = self.context.refuse
-        if refuse is not None and refuse.means(topic.name, sought.wanted.partition):
+        if refuse is not None and refuse.includes(topic.name, sought.wanted.partition):
             raise error_of_code(refuse.code, "a fault of the test")
         now = self.context.cluster.topics.named(topic.name)
         if now is not topic or (not sought.topic and now.topic_id != sought.topic_id):
-            raise refusal(
+            raise api_error(
                 "INCONSISTENT_TOPIC_ID" if not sought.topic else "UNKNOWN_TOPIC_OR_PARTITION",
                 f"topic {topic.name!r} was deleted, and is now another",
             )
 
-    def _check_replica(self, sought: Sought, topic: Topic, partition: Partition) -> None:
+    def _check_replica(self, sought: CachedPartition, topic: Topic, partition: Partition) -> None:
         """Raises NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH."""
-        node_id = self.context.endpoint.node_id
+        node_id = self.context.node_id
         if _is_from_follower(self.request):
             topic.check_leader(partition.index, node_id, sought.wanted.current_leader_epoch)
-            raise refusal("NOT_LEADER_OR_FOLLOWER", "this cluster has no followers that replicate")
+            raise api_error(
+                "NOT_LEADER_OR_FOLLOWER", "this cluster has no followers that replicate"
+            )
         epoch = sought.wanted.current_leader_epoch
-        holds = node_id in partition.led.replicas
+        holds = node_id in partition.leader_and_isr.replicas
         if holds and self.version >= _FIRST_VERSION_FROM_FOLLOWERS:
             topic.check_epoch(partition.index, epoch)
         else:
             topic.check_leader(partition.index, node_id, epoch)
 
-    def _preferred(self, sought: Sought, partition: Partition) -> int | None:
+    def _preferred(self, sought: CachedPartition, partition: Partition) -> int | None:
         """The replica from which the client had better read; None for this one."""
         selector = self.context.settings.replica_selector
         if (
             selector is None
             or self.version < _FIRST_VERSION_FROM_FOLLOWERS
-            or partition.led.leader != self.context.endpoint.node_id
+            or partition.leader_and_isr.leader != self.context.node_id
             or not partition.log.start_offset <= sought.wanted.fetch_offset
             or not sought.wanted.fetch_offset <= partition.log.end_offset
         ):
@@ -215,7 +218,7 @@ class Fetching:
         return preferred_replica(
             selector,
             self.request.rack_id,
-            partition.led,
+            partition.leader_and_isr,
             self.context.cluster.endpoints(self.context.endpoint.listener),
         )
 
@@ -224,7 +227,7 @@ class Fetching:
 def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
     """Answer once there are `min_bytes`, an error, or `max_wait_ms` have passed."""
     try:
-        turn = context.fetch_sessions.open_round(
+        turn = context.fetch_sessions.new_context(
             request, by_id=version >= _FIRST_VERSION_BY_ID, now_ms=_now_ms(context)
         )
     except BrokerResponseError as error:
@@ -240,10 +243,10 @@ def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
             return _response(fetching, read)
         return wait
 
-    wait = Wait(
-        until=context.deadline(request.max_wait_ms),
-        wake=[part.partition.log for part in read if part.partition is not None],
-        then=look_again,
+    wait = DelayedResponse(
+        deadline=context.deadline(request.max_wait_ms),
+        watched=[part.partition.log for part in read if part.partition is not None],
+        try_complete=look_again,
     )
     return wait
 
@@ -274,7 +277,9 @@ def _response(fetching: Fetching, read: list[PartitionRead]) -> FetchResponse:
     return response
 
 
-def _by_topic(parts: Iterable[tuple[Sought, PartitionData]]) -> list[FetchableTopicResponse]:
+def _by_topic(
+    parts: Iterable[tuple[CachedPartition, PartitionData]],
+) -> list[FetchableTopicResponse]:
     """Neighbours of one topic stand together, as in Kafka."""
     topics: list[FetchableTopicResponse] = []
     for sought, data in parts:
@@ -293,7 +298,7 @@ def _hint(
     if part.error is None or part.error.name not in _ABOUT_LEADERS or part.topic is None:
         return
     partition = part.topic.partition(part.sought.wanted.partition)
-    leader = partition.led.leader
+    leader = partition.leader_and_isr.leader
     data.current_leader = LeaderIdAndEpoch(
         leader_id=leader, leader_epoch=partition.log.epochs.current
     )

@@ -36,16 +36,15 @@ from ...messages.offset_commit_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..authorization import authorized_topic, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group, find_or_create_group, moment
 from ..groups import ConsumerGroup
-from ..groups.committing import check_commit, keeps_session
-from ..groups.consumer.committing import check_commit as check_commit_of_epoch
-from ..groups.offsets import CommittedOffset, too_long
-from ..groups.stored import offset_record
+from ..groups.committed_offsets import CommittedOffset, exceeds_max_length
+from ..groups.consumer.offset_checks import validate_offset_commit as check_commit_of_epoch
+from ..groups.coordinator_records import offset_record
+from ..groups.offset_commit_checks import resets_session, validate_offset_commit
 from ..registry import handles
-from ..rights import asked_topic, check
 from ..topics import Topic
 
 _FIRST_VERSION_BY_ID: Final = 10
@@ -76,7 +75,7 @@ def offset_commit(
     wanted: list[_Wanted] = []
     for topic in request.topics:
         try:
-            found = asked_topic(
+            found = authorized_topic(
                 context,
                 Operation.READ,
                 topic.name,
@@ -110,26 +109,26 @@ def _commit(
 
     Raises BrokerResponseError where none is.
     """
-    keeper = context.cluster.offsets_topic
-    group_id, now = request.group_id, moment(context)
+    keeper = context.group_coordinator
+    group_id, now = request.group_id, context.now
     generation = request.generation_id_or_member_epoch
     member_id, instance_id = request.member_id, request.group_instance_id
-    group = find_group(context, group_id)
+    group = context.group_coordinator.find(context.node_id, group_id, context.now)
     if isinstance(group, ConsumerGroup):
         places = [(topic.topic_id, partition.partition_index) for _, topic, partition in wanted]
         check_commit_of_epoch(group, member_id, generation, version, places)
     else:
-        check_commit(group, member_id, generation, instance_id, version)
-        if group is not None and keeps_session(group):
-            group.live_on(member_id, now)
+        validate_offset_commit(group, member_id, generation, instance_id, version)
+        if group is not None and resets_session(group):
+            group.reset_session(member_id, now)
     most = context.settings.offset_metadata_max_bytes
     expire_ms = None
     if request.retention_time_ms != _NOT_SAID:
-        expire_ms = min(now.date_ms + request.retention_time_ms, _LAST_MS)
+        expire_ms = min(now.timestamp_ms + request.retention_time_ms, _LAST_MS)
     codes: list[int] = []
     commits: list[tuple[str, int, CommittedOffset]] = []
     for _, topic, partition in wanted:
-        if too_long(partition.committed_metadata, most):
+        if exceeds_max_length(partition.committed_metadata, most):
             codes.append(_TOO_LARGE)
             continue
         codes.append(_NONE)
@@ -137,14 +136,16 @@ def _commit(
             partition.committed_offset,
             partition.committed_leader_epoch,
             partition.committed_metadata or "",
-            now.date_ms if partition.commit_timestamp == _NOT_SAID else partition.commit_timestamp,
+            now.timestamp_ms
+            if partition.commit_timestamp == _NOT_SAID
+            else partition.commit_timestamp,
             expire_ms,
             topic.topic_id,
         )
         commits.append((topic.name, partition.partition_index, committed))
     keeper.append(group_id, [offset_record(group_id, *commit) for commit in commits], now)
     if group is None:
-        group = find_or_create_group(context, group_id)
+        group = context.group_coordinator.get_or_create(context.node_id, group_id, context.now)
     for commit in commits:
         group.offsets.put(*commit)
     return codes

@@ -38,14 +38,13 @@ from ...messages.offset_fetch_response import (
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID, Uuid
+from ..authorization import allows, check, check_topic_of_id
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group
 from ..groups import AnyGroup, ConsumerGroup
-from ..groups.consumer.committing import check_fetch
-from ..groups.offsets import CommittedOffset
+from ..groups.committed_offsets import CommittedOffset
+from ..groups.consumer.offset_checks import validate_offset_fetch
 from ..registry import handles
-from ..rights import allows, check, check_topic_of_id
 
 #: A partition of an answer, before v8 and since.
 P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
@@ -142,9 +141,9 @@ def _answered(
     """The error code of a group, and its topics; None asks for all of them."""
     try:
         check(context, Operation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
-        group = find_group(context, wanted.group_id)
+        group = context.group_coordinator.find(context.node_id, wanted.group_id, context.now)
         if isinstance(group, ConsumerGroup):
-            check_fetch(group, wanted.member_id, wanted.member_epoch)
+            validate_offset_fetch(group, wanted.member_id, wanted.member_epoch)
     except BrokerResponseError as error:
         if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
             return error.code, []

@@ -24,13 +24,13 @@ from typing import Final
 from ...messages.find_coordinator_request import FindCoordinatorRequest
 from ...messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check, check_cluster
 from ..authorizer import Operation, ResourceType
-from ..cluster import Endpoint
+from ..cluster_state import Endpoint
 from ..context import Context
 from ..coordinators import CoordinatorType, check_share_key
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check, check_cluster
 
 _FIRST_VERSION_OF_MANY: Final = 4
 _FIRST_VERSION_OF_SHARES: Final = 6
@@ -77,11 +77,11 @@ def _coordinator(context: Context, key_type: int, key: str, version: int) -> End
         check_cluster(context, Operation.CLUSTER_ACTION)
         check_share_key(key)
     else:
-        raise refusal(
+        raise api_error(
             "INVALID_REQUEST", f"FindCoordinator v{version} knows no keys of type {key_type}"
         )
     node = context.cluster.coordinator(CoordinatorType(key_type), key)
     endpoint = context.cluster.endpoint_of(node, context.endpoint.listener)
     if endpoint is None:
-        raise refusal("COORDINATOR_NOT_AVAILABLE", "nobody leads the partition of that key")
+        raise api_error("COORDINATOR_NOT_AVAILABLE", "nobody leads the partition of that key")
     return endpoint

@@ -13,11 +13,11 @@ from __future__ import annotations
 from ...messages.heartbeat_request import HeartbeatRequest
 from ...messages.heartbeat_response import HeartbeatResponse
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check_group_request
 from ..context import Context
-from ..coordinating import check_member_request, find_group, moment
 from ..groups import ConsumerGroup
-from ..groups.consumer import classic
-from ..refusal import refusal
+from ..groups.consumer import classic_protocol
 from ..registry import handles
 
 
@@ -25,7 +25,7 @@ from ..registry import handles
 def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> HeartbeatResponse:
     """Let the session go on, or say that the member has to join again."""
     try:
-        check_member_request(context, request.group_id)
+        check_group_request(context, request.group_id)
         _heartbeat(context, request)
     except BrokerResponseError as error:
         return HeartbeatResponse(error_code=error.code)
@@ -33,12 +33,14 @@ def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> Hear
 
 
 def _heartbeat(context: Context, request: HeartbeatRequest) -> None:
-    now = moment(context)
-    group = find_group(context, request.group_id)
+    now = context.now
+    group = context.group_coordinator.find(context.node_id, request.group_id, context.now)
     if group is None:
-        raise refusal("UNKNOWN_MEMBER_ID", f"there is no group {request.group_id!r}")
+        raise api_error("UNKNOWN_MEMBER_ID", f"there is no group {request.group_id!r}")
     if isinstance(group, ConsumerGroup):
         instance_id = request.group_instance_id
-        classic.heartbeat(group, request.member_id, instance_id, request.generation_id, now)
+        classic_protocol.heartbeat(
+            group, request.member_id, instance_id, request.generation_id, now
+        )
         return
     group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, now)

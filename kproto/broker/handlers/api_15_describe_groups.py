@@ -27,13 +27,12 @@ from ...messages.describe_groups_response import (
     DescribeGroupsResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import allows, authorized_operations, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group
-from ..groups import Group, GroupState
-from ..refusal import refusal
+from ..groups import ClassicGroup, ClassicGroupState
 from ..registry import handles
-from ..rights import allows, authorized_operations, check
 
 _FIRST_VERSION_OF_NOT_FOUND: Final = 6
 
@@ -62,21 +61,21 @@ def _may_describe(context: Context, group_id: str) -> bool:
 def _described(context: Context, group_id: str, version: int) -> DescribedGroup:
     try:
         check(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
-        group = find_group(context, group_id)
+        group = context.group_coordinator.find(context.node_id, group_id, context.now)
     except BrokerResponseError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code)
-    if isinstance(group, Group):
+    if isinstance(group, ClassicGroup):
         return _described_group(group)
-    missing = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
+    missing = DescribedGroup(group_id=group_id, group_state=ClassicGroupState.DEAD)
     if version >= _FIRST_VERSION_OF_NOT_FOUND:
         what = "not found" if group is None else "not a classic group"
-        absent = refusal("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
+        absent = api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
         missing.error_code, missing.error_message = absent.code, absent.detail
     return missing
 
 
-def _described_group(group: Group) -> DescribedGroup:
-    is_stable = group.state is GroupState.STABLE
+def _described_group(group: ClassicGroup) -> DescribedGroup:
+    is_stable = group.state is ClassicGroupState.STABLE
     return DescribedGroup(
         group_id=group.group_id,
         group_state=group.state,

@@ -16,11 +16,10 @@ from __future__ import annotations
 
 from ...messages.list_groups_request import ListGroupsRequest
 from ...messages.list_groups_response import ListedGroup, ListGroupsResponse
+from ..authorization import allows, allows_cluster
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import moment
 from ..registry import handles
-from ..rights import allows, allows_cluster
 
 
 @handles(ListGroupsRequest, versions=range(6))
@@ -28,7 +27,7 @@ def list_groups(context: Context, request: ListGroupsRequest, version: int) -> L
     """List what this node coordinates and the client may see."""
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    node_id = context.endpoint.node_id
+    node_id = context.node_id
     sees_all = allows_cluster(context, Operation.DESCRIBE)
     return ListGroupsResponse(
         groups=[
@@ -38,7 +37,7 @@ def list_groups(context: Context, request: ListGroupsRequest, version: int) -> L
                 group_state=group.state,
                 group_type=group.type,
             )
-            for group in context.cluster.offsets_topic.all_of(node_id, moment(context))
+            for group in context.group_coordinator.groups_of(node_id, context.now)
             if (not states or group.state.lower() in states)
             and (not types or group.type in types)
             and (

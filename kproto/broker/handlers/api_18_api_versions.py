@@ -40,7 +40,7 @@ def unsupported_api_versions(context: Context) -> ApiVersionsResponse:
     )
 
 
-@handles(ApiVersionsRequest, versions=range(6), otherwise=unsupported_api_versions)
+@handles(ApiVersionsRequest, versions=range(6), fallback=unsupported_api_versions)
 def api_versions(
     context: Context, request: ApiVersionsRequest, version: int
 ) -> ApiVersionsResponse:
@@ -68,6 +68,6 @@ def _error(context: Context, request: ApiVersionsRequest, version: int) -> str |
     if (request.cluster_id is None) != (request.node_id == _UNKNOWN_NODE):
         return "INVALID_REQUEST"
     meant = (request.cluster_id, request.node_id)
-    if meant not in ((None, _UNKNOWN_NODE), (context.cluster.cluster_id, context.endpoint.node_id)):
+    if meant not in ((None, _UNKNOWN_NODE), (context.cluster.cluster_id, context.node_id)):
         return "REBOOTSTRAP_REQUIRED"
     return None

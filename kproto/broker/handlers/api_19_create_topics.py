@@ -24,12 +24,12 @@ from ...messages.create_topics_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
-from ..authorizer import DENIED, Operation, ResourceType
+from ..api_error import api_error
+from ..authorization import allows, allows_cluster, check
+from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, allows_cluster, check
-from ..throttle import check_mutations, mutation_quota
+from ..throttle import mutation_quota, record_mutations
 from ..topic_configs import DEFAULTS
 from ..topics import METADATA_LOG, Topic
 
@@ -57,12 +57,12 @@ def create_topics(
     for name, wanted in {topic.name: topic for topic in request.topics}.items():
         try:
             if times[name] > 1:
-                raise refusal("INVALID_REQUEST", f"topic {name!r} is named more than once")
+                raise api_error("INVALID_REQUEST", f"topic {name!r} is named more than once")
             # Nobody may create the log of the controllers, whoever asks: `_plan` says so.
             if not may_create_all and name != METADATA_LOG:
                 check(context, Operation.CREATE, ResourceType.TOPIC, name)
             topic = _plan(context, wanted)
-            check_mutations(quota, len(topic.partitions))
+            record_mutations(quota, len(topic.partitions))
         except BrokerResponseError as error:
             results.append(_refused(name, error))
             continue
@@ -94,7 +94,7 @@ def _created_unseen(topic: Topic) -> CreatableTopicResult:
         name=topic.name,
         topic_id=topic.topic_id,
         error_message=None,
-        topic_config_error_code=code_of(DENIED[ResourceType.TOPIC]),
+        topic_config_error_code=code_of(AUTHORIZATION_ERRORS[ResourceType.TOPIC]),
         configs=[],
     )
 
@@ -105,7 +105,7 @@ def _created(topic: Topic) -> CreatableTopicResult:
         topic_id=topic.topic_id,
         error_message=None,
         num_partitions=len(topic.partitions),
-        replication_factor=len(topic.partitions[0].led.replicas),
+        replication_factor=len(topic.partitions[0].leader_and_isr.replicas),
         configs=[
             CreatableTopicConfigs(
                 name=name,

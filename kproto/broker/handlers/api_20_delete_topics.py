@@ -15,14 +15,13 @@ from ...messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicSt
 from ...messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID, Uuid
-from ..authorizer import DENIED, Operation, ResourceType
+from ..api_error import api_error
+from ..authorization import allows, allows_cluster, check, check_topic_of_id
+from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
-from ..coordinating import moment
-from ..quotas import MutationQuota
-from ..refusal import refusal
+from ..quotas import ControllerMutationQuota
 from ..registry import handles
-from ..rights import allows, allows_cluster, check, check_topic_of_id
-from ..throttle import check_mutations, mutation_quota
+from ..throttle import mutation_quota, record_mutations
 from ..topics import Topic
 
 _FIRST_VERSION_BY_ID = 6
@@ -56,16 +55,16 @@ def delete_topics(
 
 
 def _delete(
-    context: Context, quota: MutationQuota, topic: Topic, entries: list[DeleteTopicState]
+    context: Context, quota: ControllerMutationQuota, topic: Topic, entries: list[DeleteTopicState]
 ) -> DeletableTopicResult:
     if len(entries) > 1:
-        error = refusal("INVALID_REQUEST", "the topic is named more than once")
+        error = api_error("INVALID_REQUEST", "the topic is named more than once")
         return _refused(entries[-1].name, entries[-1].topic_id, error)
     try:
-        check_mutations(quota, len(topic.partitions))
+        record_mutations(quota, len(topic.partitions))
     except BrokerResponseError as error:
         return _refused(topic.name, topic.topic_id, error)
-    context.cluster.delete_topic(topic, moment(context))
+    context.cluster.delete_topic(topic, context.now)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_message=None)
 
 
@@ -79,7 +78,7 @@ def _name_to_tell(
     context: Context, wanted: DeleteTopicState, error: BrokerResponseError
 ) -> str | None:
     """The name of a topic asked for by id is told to who may describe it, and not delete it."""
-    if wanted.name is not None or error.name != DENIED[ResourceType.TOPIC]:
+    if wanted.name is not None or error.name != AUTHORIZATION_ERRORS[ResourceType.TOPIC]:
         return wanted.name
     name = context.cluster.topics.with_id(wanted.topic_id).name
     return name if allows(context, Operation.DESCRIBE, ResourceType.TOPIC, name) else None
@@ -88,7 +87,7 @@ def _name_to_tell(
 def _find(context: Context, wanted: DeleteTopicState) -> Topic:
     by_id = wanted.topic_id != ZERO_UUID
     if by_id == (wanted.name is not None):
-        raise refusal("INVALID_REQUEST", "name a topic either by its name or by its id")
+        raise api_error("INVALID_REQUEST", "name a topic either by its name or by its id")
     if by_id:
         found = context.cluster.topics.with_id(wanted.topic_id)
         if not allows_cluster(context, Operation.DELETE):

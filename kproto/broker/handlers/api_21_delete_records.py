@@ -21,11 +21,11 @@ from ...messages.delete_records_response import (
     DeleteRecordsTopicResult,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check
 
 _HIGH_WATERMARK: Final = -1
 _NO_OFFSET: Final = -1
@@ -61,15 +61,17 @@ def _delete(
         topic = context.cluster.topics.named(name)
         partition = topic.kept(index, context.clock.now_ms())
         if topic.is_internal:
-            raise refusal("INVALID_TOPIC_EXCEPTION", f"topic {name!r} is Kafka's own")
-        topic.check_leader(index, context.endpoint.node_id)
+            raise api_error("INVALID_TOPIC_EXCEPTION", f"topic {name!r} is Kafka's own")
+        topic.check_leader(index, context.node_id)
         if "delete" not in topic.config["cleanup.policy"]:
-            raise refusal("POLICY_VIOLATION", f"topic {name!r} is compacted, and not deleted from")
+            raise api_error(
+                "POLICY_VIOLATION", f"topic {name!r} is compacted, and not deleted from"
+            )
         before = wanted.offset
         if before == _HIGH_WATERMARK:
             before = partition.high_watermark
         if before < 0:
-            raise refusal("OFFSET_OUT_OF_RANGE", f"offset {before} is below 0")
+            raise api_error("OFFSET_OUT_OF_RANGE", f"offset {before} is below 0")
         partition.log.delete_before(before)
         partition.log.notify()  # whoever reads hears of the new start
         result.low_watermark = partition.log.start_offset

@@ -16,10 +16,10 @@ from __future__ import annotations
 from ...messages.init_producer_id_request import InitProducerIdRequest
 from ...messages.init_producer_id_response import InitProducerIdResponse
 from ...protocol.error_codes import code_of
-from ..authorizer import DENIED, Operation, ResourceType
+from ..authorization import allows, allows_any, allows_cluster
+from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
 from ..registry import handles
-from ..rights import allows, allows_any, allows_cluster
 
 _NONE = -1
 
@@ -32,7 +32,9 @@ def init_producer_id(
     denied = _missing_right(context, request)
     if denied is not None:
         return InitProducerIdResponse(
-            error_code=code_of(DENIED[denied]), producer_id=_NONE, producer_epoch=_NONE
+            error_code=code_of(AUTHORIZATION_ERRORS[denied]),
+            producer_id=_NONE,
+            producer_epoch=_NONE,
         )
     half_known = (request.producer_id == _NONE) != (request.producer_epoch == _NONE)
     if request.transactional_id is not None or half_known:

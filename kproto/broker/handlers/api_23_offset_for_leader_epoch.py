@@ -24,10 +24,10 @@ from ...messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 from ...wire.errors import BrokerResponseError
+from ..authorization import allows_cluster, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..registry import handles
-from ..rights import allows_cluster, check
 
 
 @handles(OffsetForLeaderEpochRequest, versions=range(5))
@@ -53,7 +53,7 @@ def _partition(context: Context, name: str, wanted: OffsetForLeaderPartition) ->
             check(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
         topic = context.cluster.topics.named(name)
         log = topic.kept(wanted.partition, context.clock.now_ms()).log
-        topic.check_leader(wanted.partition, context.endpoint.node_id, wanted.current_leader_epoch)
+        topic.check_leader(wanted.partition, context.node_id, wanted.current_leader_epoch)
     except BrokerResponseError as error:
         answer.error_code = error.code
         return answer

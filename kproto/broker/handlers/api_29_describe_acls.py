@@ -21,11 +21,11 @@ from ...messages.describe_acls_response import (
     DescribeAclsResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check_cluster, required_authorizer
 from ..authorizer import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster, needed_authorizer
 
 
 @handles(DescribeAclsRequest, versions=range(4))
@@ -44,7 +44,7 @@ def describe_acls(
     )
     try:
         check_cluster(context, Operation.DESCRIBE)
-        authorizer = needed_authorizer(context)
+        authorizer = required_authorizer(context)
         words = (
             request.resource_type_filter,
             request.pattern_type_filter,
@@ -52,11 +52,11 @@ def describe_acls(
             request.permission_type,
         )
         if 0 in words:
-            raise refusal("INVALID_REQUEST", "a word of the filter is 0, which is none")
+            raise api_error("INVALID_REQUEST", "a word of the filter is 0, which is none")
     except BrokerResponseError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.detail)
     found: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
-    for acl in authorizer.found_by(wanted):
+    for acl in authorizer.matching(wanted):
         found.setdefault((acl.resource_type, acl.name, acl.pattern_type), []).append(acl)
     return DescribeAclsResponse(
         resources=[

@@ -18,11 +18,11 @@ from __future__ import annotations
 from ...messages.create_acls_request import AclCreation, CreateAclsRequest
 from ...messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from ...wire.errors import BrokerResponseError, ConfigurationError
+from ..api_error import api_error
+from ..authorization import check_cluster, required_authorizer
 from ..authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster, needed_authorizer
 
 
 @handles(CreateAclsRequest, versions=range(4))
@@ -30,7 +30,7 @@ def create_acls(context: Context, request: CreateAclsRequest, version: int) -> C
     """Take each ACL, or say why not."""
     try:
         check_cluster(context, Operation.ALTER)
-        needed_authorizer(context)
+        required_authorizer(context)
     except BrokerResponseError as error:
         return CreateAclsResponse(results=[_refused(error) for _ in request.creations])
     return CreateAclsResponse(results=[_create(context, wanted) for wanted in request.creations])
@@ -48,8 +48,8 @@ def _create(context: Context, wanted: AclCreation) -> AclCreationResult:
             wanted.host,
         )
     except ConfigurationError as error:
-        return _refused(refusal("INVALID_REQUEST", str(error)))
-    needed_authorizer(context).add(acl)
+        return _refused(api_error("INVALID_REQUEST", str(error)))
+    required_authorizer(context).add(acl)
     return AclCreationResult()
 
 

@@ -21,11 +21,11 @@ from ...messages.delete_acls_response import (
     DeleteAclsResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check_cluster, required_authorizer
 from ..authorizer import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster, needed_authorizer
 
 
 @handles(DeleteAclsRequest, versions=range(4))
@@ -33,7 +33,7 @@ def delete_acls(context: Context, request: DeleteAclsRequest, version: int) -> D
     """Take away what each filter finds."""
     try:
         check_cluster(context, Operation.ALTER)
-        authorizer = needed_authorizer(context)
+        authorizer = required_authorizer(context)
     except BrokerResponseError as error:
         return DeleteAclsResponse(filter_results=[_refused(error) for _ in request.filters])
     results = []
@@ -41,9 +41,9 @@ def delete_acls(context: Context, request: DeleteAclsRequest, version: int) -> D
     for wanted in map(_filter, request.filters):
         fault = wanted.fault()
         if fault is not None:
-            results.append(_refused(refusal("INVALID_REQUEST", fault)))
+            results.append(_refused(api_error("INVALID_REQUEST", fault)))
             continue
-        found = authorizer.found_by(wanted)
+        found = authorizer.matching(wanted)
         deleted.update(found)
         results.append(
             DeleteAclsFilterResult(error_message=None, matching_acls=[_told(acl) for acl in found])

@@ -28,12 +28,12 @@ from ...messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 from ...wire.errors import BrokerResponseError
-from ..authorizer import CLUSTER_NAME, DENIED, Operation, ResourceType
-from ..config_table import Entry, Source, broker_entries, group_entries, topic_entries
+from ..api_error import api_error
+from ..authorization import allows
+from ..authorizer import AUTHORIZATION_ERRORS, CLUSTER_NAME, Operation, ResourceType
+from ..config_entries import ConfigEntry, ConfigSource, broker_entries, group_entries, topic_entries
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows
 from ..topics import check_topic_name
 
 _TOPIC: Final = 2
@@ -63,14 +63,17 @@ def describe_configs(
     """Describe each resource, or say why not; those without the right come last, as in Kafka."""
     unknown = [it for it in request.resources if it.resource_type not in _RIGHT_TO]
     if unknown:
-        why = refusal("INVALID_REQUEST", f"resource type {unknown[0].resource_type} is not known")
+        why = api_error("INVALID_REQUEST", f"resource type {unknown[0].resource_type} is not known")
         return DescribeConfigsResponse(results=[_failed(it, why) for it in request.resources])
     described, denied = [], []
     for resource in request.resources:
         kind = _RIGHT_TO[resource.resource_type]
         name = CLUSTER_NAME if kind is ResourceType.CLUSTER else resource.resource_name
         if not allows(context, Operation.DESCRIBE_CONFIGS, kind, name):
-            why = refusal(DENIED[kind], f"{context.principal} may not DESCRIBE_CONFIGS {kind.name}")
+            why = api_error(
+                AUTHORIZATION_ERRORS[kind],
+                f"{context.principal} may not DESCRIBE_CONFIGS {kind.name}",
+            )
             denied.append(_failed(resource, why))
             continue
         try:
@@ -82,38 +85,38 @@ def describe_configs(
     return DescribeConfigsResponse(results=[*described, *denied])
 
 
-def _topic(context: Context, name: str) -> list[Entry]:
+def _topic(context: Context, name: str) -> list[ConfigEntry]:
     check_topic_name(name)
     return topic_entries(context.cluster.topics.named(name).config, context.settings)
 
 
-def _broker(context: Context, name: str) -> list[Entry]:
+def _broker(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
         return []  # nobody sets what brokers share
     _check_broker(context, name)
     return broker_entries(context.settings)
 
 
-def _loggers(context: Context, name: str) -> list[Entry]:
+def _loggers(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
-        raise refusal("INVALID_REQUEST", "the id of the broker is empty")
+        raise api_error("INVALID_REQUEST", "the id of the broker is empty")
     _check_broker(context, name)
     return []
 
 
-def _group(context: Context, name: str) -> list[Entry]:
+def _group(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
-        raise refusal("INVALID_REQUEST", "Group name must not be empty")
+        raise api_error("INVALID_REQUEST", "Group name must not be empty")
     return group_entries(context.cluster.group_configs.given(name), context.settings)
 
 
-def _nothing(context: Context, name: str) -> list[Entry]:
+def _nothing(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
-        raise refusal("INVALID_REQUEST", "the name is empty")
+        raise api_error("INVALID_REQUEST", "the name is empty")
     return []
 
 
-_DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[Entry]]]] = MappingProxyType(
+_DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[ConfigEntry]]]] = MappingProxyType(
     {
         _TOPIC: _topic,
         _BROKER: _broker,
@@ -126,17 +129,17 @@ _DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[Entry]]]] = MappingP
 
 def _check_broker(context: Context, name: str) -> None:
     """Raises INVALID_REQUEST for another broker than this one."""
-    if name != str(context.endpoint.node_id):
-        raise refusal(
+    if name != str(context.node_id):
+        raise api_error(
             "INVALID_REQUEST",
-            f"this is broker {context.endpoint.node_id}; {name!r} is another one, or no id",
+            f"this is broker {context.node_id}; {name!r} is another one, or no id",
         )
 
 
 def _described(
     request: DescribeConfigsRequest,
     resource: DescribeConfigsResource,
-    entries: list[Entry],
+    entries: list[ConfigEntry],
     version: int,
 ) -> DescribeConfigsResult:
     keys = resource.configuration_keys
@@ -152,12 +155,12 @@ def _described(
     )
 
 
-def _config(entry: Entry, version: int, *, synonyms: bool) -> DescribeConfigsResourceResult:
+def _config(entry: ConfigEntry, version: int, *, synonyms: bool) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
         read_only=entry.read_only,
-        is_default=version == 0 and entry.source is Source.DEFAULT,
+        is_default=version == 0 and entry.source is ConfigSource.DEFAULT,
         config_source=entry.source,
         is_sensitive=entry.is_sensitive,
         config_type=entry.type if version >= _FIRST_VERSION_OF_TYPES else 0,

@@ -4,8 +4,8 @@ v0      one token of the exchange (KIP-152)
 v1      how long the session is (KIP-368)
 v2      flexible
 
-A client that has to say who it is never gets here: `kproto.broker.gate` answers it. What does is
-a token that nobody asked for: as from Kafka, ILLEGAL_SASL_STATE.
+`kproto.broker.sasl_authenticator` answers the tokens of a listener with SASL. A token without a
+handshake before it reaches this handler, which answers ILLEGAL_SASL_STATE as Kafka does.
 
 Left out: the delay of a refusal (connection.failed.authentication.delay.ms).
 """

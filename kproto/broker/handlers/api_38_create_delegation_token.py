@@ -16,13 +16,13 @@ from __future__ import annotations
 from ...messages.create_delegation_token_request import CreateDelegationTokenRequest
 from ...messages.create_delegation_token_response import CreateDelegationTokenResponse
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..principals import USER, Principal
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check
-from ..security.tokens import Token, check_may_ask
+from ..security.tokens import Token, check_token_request
 
 _FIRST_VERSION_WITH_OWNER = 3
 
@@ -53,13 +53,17 @@ def create_delegation_token(
 
 
 def _create(context: Context, request: CreateDelegationTokenRequest, owner: Principal) -> Token:
-    check_may_ask(context.security_protocol, context.principal, by_token=context.by_token)
+    check_token_request(
+        context.security_protocol,
+        context.principal,
+        token_authenticated=context.token_authenticated,
+    )
     if owner != context.principal:
         check(context, Operation.CREATE_TOKENS, ResourceType.USER, str(owner))
     renewers = [Principal(each.principal_type, each.principal_name) for each in request.renewers]
     for principal in (owner, *renewers):
         if principal.kind != USER:
-            raise refusal("INVALID_PRINCIPAL_TYPE", f"{principal} is no {USER}")
+            raise api_error("INVALID_PRINCIPAL_TYPE", f"{principal} is no {USER}")
     return context.cluster.tokens.create(
         owner, context.principal, renewers, request.max_lifetime_ms, context.clock.now_ms()
     )

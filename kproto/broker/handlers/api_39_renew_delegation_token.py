@@ -13,7 +13,7 @@ from ...messages.renew_delegation_token_request import RenewDelegationTokenReque
 from ...messages.renew_delegation_token_response import RenewDelegationTokenResponse
 from ..context import Context
 from ..registry import handles
-from .ends_of_tokens import token_end
+from .token_expiry import token_end
 
 
 @handles(RenewDelegationTokenRequest, versions=range(3))

@@ -13,7 +13,7 @@ from ...messages.expire_delegation_token_request import ExpireDelegationTokenReq
 from ...messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from ..context import Context
 from ..registry import handles
-from .ends_of_tokens import token_end
+from .token_expiry import token_end
 
 
 @handles(ExpireDelegationTokenRequest, versions=range(3))

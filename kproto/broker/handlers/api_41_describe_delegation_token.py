@@ -21,12 +21,12 @@ from ...messages.describe_delegation_token_response import (
     DescribeDelegationTokenResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..authorization import allows
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..principals import Principal
 from ..registry import handles
-from ..rights import allows
-from ..security.tokens import Token, check_may_ask
+from ..security.tokens import Token, check_token_request
 
 _FIRST_VERSION_WITH_REQUESTER = 3
 
@@ -40,8 +40,12 @@ def describe_delegation_token(
     if request.owners is not None:
         wanted = [Principal(each.principal_type, each.principal_name) for each in request.owners]
     try:
-        check_may_ask(context.security_protocol, context.principal, by_token=context.by_token)
-        tokens = list(context.cluster.tokens.described(context.clock.now_ms()))
+        check_token_request(
+            context.security_protocol,
+            context.principal,
+            token_authenticated=context.token_authenticated,
+        )
+        tokens = list(context.cluster.tokens.all_tokens(context.clock.now_ms()))
     except BrokerResponseError as error:
         return DescribeDelegationTokenResponse(error_code=error.code)
     return DescribeDelegationTokenResponse(
@@ -63,7 +67,7 @@ def _may_see(context: Context, token: Token) -> bool:
 
 
 def _described(token: Token, version: int) -> DescribedDelegationToken:
-    described = DescribedDelegationToken(
+    all_tokens = DescribedDelegationToken(
         principal_type=token.owner.kind,
         principal_name=token.owner.name,
         issue_timestamp=token.issued_ms,
@@ -77,6 +81,6 @@ def _described(token: Token, version: int) -> DescribedDelegationToken:
         ],
     )
     if version >= _FIRST_VERSION_WITH_REQUESTER:
-        described.token_requester_principal_type = token.requester.kind
-        described.token_requester_principal_name = token.requester.name
-    return described
+        all_tokens.token_requester_principal_type = token.requester.kind
+        all_tokens.token_requester_principal_name = token.requester.name
+    return all_tokens

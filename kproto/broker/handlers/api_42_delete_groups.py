@@ -15,12 +15,11 @@ from __future__ import annotations
 from ...messages.delete_groups_request import DeleteGroupsRequest
 from ...messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group, moment
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, check
 
 
 @handles(DeleteGroupsRequest, versions=range(4))
@@ -47,9 +46,9 @@ def _deleted(context: Context, group_id: str) -> DeletableGroupResult:
 
 
 def _delete(context: Context, group_id: str) -> None:
-    now = moment(context)
-    group = find_group(context, group_id)
+    now = context.now
+    group = context.group_coordinator.find(context.node_id, group_id, context.now)
     if group is None:
-        raise refusal("GROUP_ID_NOT_FOUND", f"there is no group {group_id!r}")
+        raise api_error("GROUP_ID_NOT_FOUND", f"there is no group {group_id!r}")
     group.check_deletable(now)
-    context.cluster.offsets_topic.delete(group, now)
+    context.group_coordinator.delete(group, now)

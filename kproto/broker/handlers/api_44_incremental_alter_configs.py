@@ -27,11 +27,11 @@ from ...messages.incremental_alter_configs_response import (
     IncrementalAlterConfigsResponse,
 )
 from ...wire.errors import BrokerResponseError
-from ..authorizer import CLUSTER_NAME, DENIED, Operation, ResourceType
+from ..api_error import api_error
+from ..authorization import allows
+from ..authorizer import AUTHORIZATION_ERRORS, CLUSTER_NAME, Operation, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows
 
 _GROUP: Final = 32
 
@@ -62,7 +62,7 @@ def incremental_alter_configs(
         )
         try:
             if counts[resource.resource_type, resource.resource_name] > 1:
-                raise refusal("INVALID_REQUEST", "Each resource must appear at most once.")
+                raise api_error("INVALID_REQUEST", "Each resource must appear at most once.")
             _alter(context, resource, validate_only=request.validate_only)
         except BrokerResponseError as error:
             answer.error_code, answer.error_message = error.code, error.detail
@@ -74,16 +74,18 @@ def _alter(context: Context, resource: AlterConfigsResource, *, validate_only: b
     """Raises BrokerResponseError; then nothing has changed."""
     kind = _RIGHT_TO.get(resource.resource_type)
     if kind is None:
-        raise refusal("INVALID_REQUEST", f"Unknown resource type {resource.resource_type}")
+        raise api_error("INVALID_REQUEST", f"Unknown resource type {resource.resource_type}")
     group_id = resource.resource_name
     name = CLUSTER_NAME if kind is ResourceType.CLUSTER else group_id
     if not allows(context, Operation.ALTER_CONFIGS, kind, name):
-        raise refusal(DENIED[kind], f"{context.principal} may not ALTER_CONFIGS {kind.name}")
+        raise api_error(
+            AUTHORIZATION_ERRORS[kind], f"{context.principal} may not ALTER_CONFIGS {kind.name}"
+        )
     if resource.resource_type != _GROUP:
-        raise refusal("INVALID_REQUEST", "the settings of groups alone can be changed here")
+        raise api_error("INVALID_REQUEST", "the settings of groups alone can be changed here")
     configs = context.cluster.group_configs
     changes = [(it.name, it.config_operation, it.value) for it in resource.configs]
     given = configs.changed(group_id, changes)
     if not validate_only:
         configs.take(group_id, given)
-        context.cluster.groups.bound(group_id)
+        context.cluster.groups.on_config_changed(group_id)

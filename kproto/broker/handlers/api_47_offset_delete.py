@@ -21,15 +21,14 @@ from ...messages.offset_delete_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group, moment
-from ..groups.committing import check_deletion
-from ..groups.offsets import TopicPartition
-from ..groups.stored import offset_tombstone
-from ..refusal import refusal
+from ..groups.committed_offsets import TopicPartition
+from ..groups.coordinator_records import offset_tombstone
+from ..groups.offset_commit_checks import validate_offset_delete
 from ..registry import handles
-from ..rights import check
 
 _SUBSCRIBED: Final = code_of("GROUP_SUBSCRIBED_TO_TOPIC")
 
@@ -40,16 +39,16 @@ def offset_delete(
 ) -> OffsetDeleteResponse:
     """Delete what can be, or say of each partition why not."""
     group_id = request.group_id
-    now = moment(context)
-    keeper = context.cluster.offsets_topic
+    now = context.now
+    keeper = context.group_coordinator
     answer = OffsetDeleteResponse()
     places: list[TopicPartition] = []
     try:
         check(context, Operation.DELETE, ResourceType.GROUP, group_id)
         if not group_id:
-            raise refusal("INVALID_GROUP_ID", "the group id is empty")
-        group = find_group(context, group_id)
-        check_deletion(group)
+            raise api_error("INVALID_GROUP_ID", "the group id is empty")
+        group = context.group_coordinator.find(context.node_id, group_id, context.now)
+        validate_offset_delete(group)
         assert group is not None
         for topic in request.topics:
             for partition in topic.partitions:

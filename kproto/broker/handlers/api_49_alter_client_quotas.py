@@ -21,12 +21,12 @@ from ...messages.alter_client_quotas_response import (
     EntryData,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check_cluster
 from ..authorizer import Operation
 from ..context import Context
-from ..quotas import Entity, fault_of_entity, fault_of_value
-from ..refusal import refusal
+from ..quotas import Entity, entity_error, value_error
 from ..registry import handles
-from ..rights import check_cluster
 
 
 @handles(AlterClientQuotasRequest, versions=range(2))
@@ -34,7 +34,7 @@ def alter_client_quotas(
     context: Context, request: AlterClientQuotasRequest, version: int
 ) -> AlterClientQuotasResponse:
     """Set and take away quotas."""
-    table = context.cluster.metering.table
+    table = context.cluster.quota_manager.table
     planned: dict[Entity, dict[str, float | None]] = {}
     answered: dict[Entity, BrokerResponseError | None] = {}
     for wanted in request.entries:
@@ -43,7 +43,7 @@ def alter_client_quotas(
         try:
             check_cluster(context, Operation.ALTER_CONFIGS)
             if entity in answered:
-                raise refusal("INVALID_REQUEST", f"{entity} is named more than once")
+                raise api_error("INVALID_REQUEST", f"{entity} is named more than once")
             planned[entity] = _values(entity, wanted)
             answered[entity] = None
         except BrokerResponseError as error:
@@ -59,16 +59,16 @@ def alter_client_quotas(
 
 def _values(entity: Entity, wanted: WantedEntry) -> dict[str, float | None]:
     """The quotas to set, and None for those to take away. Raises INVALID_REQUEST."""
-    fault = fault_of_entity(entity)
+    fault = entity_error(entity)
     values: dict[str, float | None] = {}
     for change in wanted.ops:
         if fault is None and change.key in values:
             fault = f"{change.key} is named more than once"
         if fault is None and not change.remove:
-            fault = fault_of_value(change.key, change.value)
+            fault = value_error(change.key, change.value)
         values[change.key] = None if change.remove else change.value
     if fault is not None:
-        raise refusal("INVALID_REQUEST", fault)
+        raise api_error("INVALID_REQUEST", fault)
     return values
 
 

@@ -19,10 +19,10 @@ from ...messages.describe_user_scram_credentials_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..authorization import check_cluster
 from ..authorizer import Operation
 from ..context import Context
 from ..registry import handles
-from ..rights import check_cluster
 from ..security.users import Users
 
 

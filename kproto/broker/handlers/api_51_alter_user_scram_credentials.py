@@ -20,11 +20,11 @@ from ...messages.alter_user_scram_credentials_response import (
 )
 from ...protocol.sasl import MIN_ITERATIONS, SaltedCredential
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check_cluster
 from ..authorizer import Operation
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster
 from ..security.users import SCRAM_MECHANISMS, Users
 
 #: More than that would keep clients busy; Kafka's bound, too.
@@ -55,7 +55,7 @@ def alter_user_scram_credentials(
             continue
         try:
             if planned.pop(name, None) is not None:
-                raise refusal(
+                raise api_error(
                     "DUPLICATE_RESOURCE",
                     "A user credential cannot be altered twice in the same request",
                 )
@@ -83,21 +83,21 @@ def _refused(name: str, error: BrokerResponseError) -> AlterUserScramCredentials
 def _check(users: Users, wanted: _Alteration) -> None:
     """Raise BrokerResponseError, in Kafka's words."""
     if not wanted.name:
-        raise refusal("UNACCEPTABLE_CREDENTIAL", "Username must not be empty")
+        raise api_error("UNACCEPTABLE_CREDENTIAL", "Username must not be empty")
     if wanted.mechanism not in SCRAM_MECHANISMS:
-        raise refusal("UNSUPPORTED_SASL_MECHANISM", "Unknown SCRAM mechanism")
+        raise api_error("UNSUPPORTED_SASL_MECHANISM", "Unknown SCRAM mechanism")
     if isinstance(wanted, ScramCredentialDeletion):
         if users.for_scram(wanted.mechanism, wanted.name) is None:
-            raise refusal(
+            raise api_error(
                 "RESOURCE_NOT_FOUND", "Attempt to delete a user credential that does not exist"
             )
         return
     if wanted.iterations < MIN_ITERATIONS:
-        raise refusal("UNACCEPTABLE_CREDENTIAL", "Too few iterations")
+        raise api_error("UNACCEPTABLE_CREDENTIAL", "Too few iterations")
     if wanted.iterations > _MAX_ITERATIONS:
-        raise refusal("UNACCEPTABLE_CREDENTIAL", "Too many iterations")
+        raise api_error("UNACCEPTABLE_CREDENTIAL", "Too many iterations")
     if not wanted.salt:
-        raise refusal("UNACCEPTABLE_CREDENTIAL", "Salt must not be empty")
+        raise api_error("UNACCEPTABLE_CREDENTIAL", "Salt must not be empty")
 
 
 def _alter(users: Users, wanted: _Alteration) -> None:

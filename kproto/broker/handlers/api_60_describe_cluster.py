@@ -14,9 +14,9 @@ from typing import Final
 from ...messages.describe_cluster_request import DescribeClusterRequest
 from ...messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from ...protocol.error_codes import code_of
+from ..authorization import cluster_operations
 from ..context import Context
 from ..registry import handles
-from ..rights import cluster_operations
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2

@@ -24,15 +24,14 @@ from ...messages.consumer_group_heartbeat_response import (
 )
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import Uuid
+from ..api_error import api_error
+from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import check_consumer_protocol, find_group, join_consumer_group, moment
 from ..groups import ConsumerGroup
-from ..groups.consumer import Heartbeat, HeartbeatAnswer, check_heartbeat
-from ..groups.consumer.members import JOINS
-from ..refusal import refusal
+from ..groups.consumer import ConsumerHeartbeat, ConsumerHeartbeatResult, validate_heartbeat
+from ..groups.consumer.consumer_group_member import JOIN_EPOCH
 from ..registry import handles
-from ..rights import allows, check
 
 
 @handles(ConsumerGroupHeartbeatRequest, versions=range(2))
@@ -41,21 +40,23 @@ def consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse:
     """Tell a member its epoch, and what it shall hold if that is news."""
     try:
-        check_consumer_protocol(context)
+        context.check_consumer_protocol()
         check(context, Operation.READ, ResourceType.GROUP, request.group_id)
         for topic in request.subscribed_topic_names or ():
             check(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
         asked = _asked(context, request)
-        check_heartbeat(request.group_id, asked, version, context.settings.group_consumer_assignors)
+        validate_heartbeat(
+            request.group_id, asked, version, context.settings.group_consumer_assignors
+        )
         answer = _answer(context, request.group_id, asked)
     except BrokerResponseError as error:
         return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.detail)
     return _response(answer)
 
 
-def _asked(context: Context, request: ConsumerGroupHeartbeatRequest) -> Heartbeat:
-    names, held = request.subscribed_topic_names, request.topic_partitions
-    return Heartbeat(
+def _asked(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerHeartbeat:
+    names, owned = request.subscribed_topic_names, request.topic_partitions
+    return ConsumerHeartbeat(
         request.member_id,
         request.member_epoch,
         request.instance_id,
@@ -64,31 +65,35 @@ def _asked(context: Context, request: ConsumerGroupHeartbeatRequest) -> Heartbea
         None if names is None else frozenset(names),
         request.subscribed_topic_regex,
         request.server_assignor,
-        None if held is None else {it.topic_id: frozenset(it.partitions) for it in held},
+        None if owned is None else {it.topic_id: frozenset(it.partitions) for it in owned},
         client_id=context.client_id or "",
         client_host=f"/{context.host}",
     )
 
 
-def _answer(context: Context, group_id: str, asked: Heartbeat) -> HeartbeatAnswer:
-    now = moment(context)
-    group = join_consumer_group if asked.epoch == JOINS else _group
-    found = group(context, group_id)
-    if asked.epoch < JOINS:
+def _answer(context: Context, group_id: str, asked: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
+    now = context.now
+    if asked.epoch == JOIN_EPOCH:
+        found = context.group_coordinator.get_or_create_consumer_group(
+            context.node_id, group_id, now
+        )
+    else:
+        found = _group(context, group_id)
+    if asked.epoch < JOIN_EPOCH:
         return found.leave(asked, now)
     may_describe = partial(allows, context, Operation.DESCRIBE, ResourceType.TOPIC)
     return found.heartbeat(asked, str(Uuid.random()), now, may_describe)
 
 
 def _group(context: Context, group_id: str) -> ConsumerGroup:
-    group = find_group(context, group_id)
+    group = context.group_coordinator.find(context.node_id, group_id, context.now)
     if not isinstance(group, ConsumerGroup):
         what = "not found" if group is None else "not a consumer group"
-        raise refusal("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
+        raise api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
     return group
 
 
-def _response(answer: HeartbeatAnswer) -> ConsumerGroupHeartbeatResponse:
+def _response(answer: ConsumerHeartbeatResult) -> ConsumerGroupHeartbeatResponse:
     response = ConsumerGroupHeartbeatResponse(
         member_id=answer.member_id,
         member_epoch=answer.epoch,

@@ -19,8 +19,8 @@ __all__ = [
     "EntityFilter",
     "Limit",
     "QuotaTable",
-    "fault_of_entity",
-    "fault_of_value",
+    "entity_error",
+    "value_error",
 ]
 
 USER: Final = "user"
@@ -98,7 +98,7 @@ class QuotaTable:
         if not values:
             del self._values[entity]
 
-    def found_by(self, wanted: EntityFilter) -> Iterator[tuple[Entity, Mapping[str, float]]]:
+    def matching(self, wanted: EntityFilter) -> Iterator[tuple[Entity, Mapping[str, float]]]:
         """The entities that a filter finds, with their quotas by key."""
         for entity, values in self._values.items():
             if wanted.finds(entity):
@@ -126,7 +126,7 @@ def _precedence(user: str, client_id: str) -> Iterator[tuple[Entity, bool, bool]
         yield ((CLIENT_ID, of_client),), False, True
 
 
-def fault_of_entity(entity: Entity) -> str | None:
+def entity_error(entity: Entity) -> str | None:
     """Why a broker refuses quotas for this entity; None where it takes them."""
     if not entity:
         return "the entity is empty; name a user, a client-id or both"
@@ -140,7 +140,7 @@ def fault_of_entity(entity: Entity) -> str | None:
     return None
 
 
-def fault_of_value(key: str, value: float) -> str | None:
+def value_error(key: str, value: float) -> str | None:
     """Why a broker refuses this value; None where it takes it."""
     whole = KEYS.get(key)
     if whole is None:

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 
 from ...protocol.sasl import SaltedCredential
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
 from ..principals import ANONYMOUS, Principal
-from ..refusal import refusal
 from .users import SCRAM_MECHANISMS
 
-__all__ = ["DelegationTokens", "Token", "check_may_ask"]
+__all__ = ["DelegationTokens", "Token", "check_token_request"]
 
 #: Random bytes of a token's id.
 _ID_BYTES = 16
@@ -68,7 +68,7 @@ class DelegationTokens:
         self._credentials: dict[tuple[str, int], SaltedCredential] = {}
 
     @property
-    def are_there(self) -> bool:
+    def has_tokens(self) -> bool:
         """Whether somebody may come in by one."""
         return bool(self._tokens)
 
@@ -124,13 +124,13 @@ class DelegationTokens:
             return period_ms
         return self._end(token, now_ms + period_ms)
 
-    def described(self, now_ms: int) -> Iterator[Token]:
+    def all_tokens(self, now_ms: int) -> Iterator[Token]:
         """Every token that is known. Raises BrokerResponseError: DELEGATION_TOKEN_AUTH_DISABLED."""
         self._key()
         self._forget(now_ms)
         yield from self._tokens.values()
 
-    def good(self, token_id: str, now_ms: int) -> Token | None:
+    def valid_token(self, token_id: str, now_ms: int) -> Token | None:
         """The token by which somebody may come in; None for one that is not there, or has ended."""
         token = self._tokens.get(token_id)
         return token if token is not None and token.expires_ms > now_ms else None
@@ -140,7 +140,7 @@ class DelegationTokens:
 
         It is derived at the first use, which takes some ms.
         """
-        token = self.good(token_id, now_ms)
+        token = self.valid_token(token_id, now_ms)
         if token is None:
             return None
         derived = self._credentials.get((token_id, number))
@@ -155,7 +155,7 @@ class DelegationTokens:
 
     def _key(self) -> bytes:
         if self._secret_key is None:
-            raise refusal("DELEGATION_TOKEN_AUTH_DISABLED", "the broker has no secret key")
+            raise api_error("DELEGATION_TOKEN_AUTH_DISABLED", "the broker has no secret key")
         return self._secret_key
 
     def _changeable(self, mac: bytes, principal: Principal, now_ms: int) -> Token:
@@ -166,7 +166,7 @@ class DelegationTokens:
             if hmac.compare_digest(token.hmac, mac):
                 break
         else:
-            raise refusal("DELEGATION_TOKEN_NOT_FOUND", "there is no such token")
+            raise api_error("DELEGATION_TOKEN_NOT_FOUND", "there is no such token")
         fault = _fault(token, principal, now_ms)
         if fault is not None:
             raise fault
@@ -189,25 +189,27 @@ class DelegationTokens:
             self._credentials.pop((token.token_id, number), None)
 
 
-def check_may_ask(security_protocol: str, principal: Principal, *, by_token: bool) -> None:
+def check_token_request(
+    security_protocol: str, principal: Principal, *, token_authenticated: bool
+) -> None:
     """Refuse who may not ask for tokens: one that came by a token, or without saying who it is.
 
     Raises BrokerResponseError: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (KIP-48).
     """
     if (
-        by_token
+        token_authenticated
         or security_protocol == "PLAINTEXT"
         or (security_protocol == "SSL" and principal == ANONYMOUS)
     ):
-        raise refusal(
+        raise api_error(
             "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED",
-            f"{principal} came by {'a token' if by_token else security_protocol}",
+            f"{principal} came by {'a token' if token_authenticated else security_protocol}",
         )
 
 
 def _fault(token: Token, principal: Principal, now_ms: int) -> BrokerResponseError | None:
     if token.expires_ms < now_ms:
-        return refusal("DELEGATION_TOKEN_EXPIRED", "the token has ended")
+        return api_error("DELEGATION_TOKEN_EXPIRED", "the token has ended")
     if not token.is_of(principal):
-        return refusal("DELEGATION_TOKEN_OWNER_MISMATCH", f"the token is not {principal}'s")
+        return api_error("DELEGATION_TOKEN_OWNER_MISMATCH", f"the token is not {principal}'s")
     return None

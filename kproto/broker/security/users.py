@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ...protocol.sasl import MIN_ITERATIONS, SaltedCredential
 from ...wire.errors import AuthenticationError, ConfigurationError
-from ..lines import is_whole
+from ..log_escaping import is_encodable
 
 __all__ = ["SCRAM_MECHANISMS", "ScramMechanism", "Users", "check_users"]
 
@@ -46,7 +46,7 @@ def check_users(users: Mapping[str, str]) -> None:
                 f"users: {name!r} has no name or no password; both are texts, and not empty"
             )
         for what, text in (("name", name), ("password", password)):
-            if "\0" in text or not is_whole(text):
+            if "\0" in text or not is_encodable(text):
                 raise ConfigurationError(
                     f"users: the {what} of {name!r} holds a NUL or half a character, which SASL"
                     " cannot carry"

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 from ...records import RecordBatch, down_convert
 from ...records.any_magic import LOG_OVERHEAD
 from ...wire.errors import BrokerResponseError, CorruptBatchError, MissingCodecError
-from ..refusal import refusal
-from ..watched import Watched
-from .epochs import EpochHistory
+from ..api_error import api_error
+from ..watchable import Watchable
+from .leader_epoch_cache import LeaderEpochCache
 
 __all__ = ["LogSlice", "PartitionLog", "StoredBatch", "TimestampedOffset"]
 
@@ -80,7 +80,7 @@ class StoredBatch(NamedTuple):
     appended_ms: int
 
 
-class PartitionLog(Watched, ABC):
+class PartitionLog(Watchable, ABC):
     """Batches by offset; it changes with each append, with its leader, and when its topic is
     deleted.
 
@@ -95,7 +95,7 @@ class PartitionLog(Watched, ABC):
     def __init__(self) -> None:
         super().__init__()
         #: Which leader wrote what; batches are stamped with the current epoch.
-        self.epochs = EpochHistory()
+        self.epochs = LeaderEpochCache()
 
     @property
     @abstractmethod
@@ -157,10 +157,10 @@ class PartitionLog(Watched, ABC):
 
 def _down_converted(batch: RecordBatch, magic: int, offset: int) -> bytes:
     if batch.compression == "zstd":
-        raise refusal("UNSUPPORTED_COMPRESSION_TYPE", "a message set cannot hold zstd")
+        raise api_error("UNSUPPORTED_COMPRESSION_TYPE", "a message set cannot hold zstd")
     try:
         return down_convert(batch, magic, from_offset=offset)
     except MissingCodecError as error:
-        raise refusal("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
+        raise api_error("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
     except CorruptBatchError as error:
-        raise refusal("CORRUPT_MESSAGE", str(error)) from None
+        raise api_error("CORRUPT_MESSAGE", str(error)) from None

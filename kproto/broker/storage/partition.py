@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..leadership import Leadership
-from ..watched import Watched
+from ..leader_and_isr import LeaderAndIsr
+from ..watchable import Watchable
 from .log import PartitionLog
-from .memory import MemoryLog
-from .room import Room
-from .sequences import ProducerSequences
+from .memory_log import MemoryLog
+from .producer_state import ProducerStateManager
+from .storage_limit import StorageLimit
 
 __all__ = ["Partition"]
 
@@ -24,16 +24,16 @@ class Partition:
         index: int,
         log: PartitionLog | None = None,
         *,
-        led: Leadership | None = None,
-        room: Room | None = None,
+        leader_and_isr: LeaderAndIsr | None = None,
+        room: StorageLimit | None = None,
     ) -> None:
         self.index = index
-        self.led = Leadership.first((0,)) if led is None else led
+        self.leader_and_isr = LeaderAndIsr.first((0,)) if leader_and_isr is None else leader_and_isr
         self.log = MemoryLog(room) if log is None else log
-        self.sequences = ProducerSequences()
+        self.producer_states = ProducerStateManager()
         #: Changes with each leader epoch and when the topic is deleted, and not with appends: for
         #: what waits where the leader coordinates something.
-        self.moved = Watched()
+        self.moved = Watchable()
 
     @property
     def high_watermark(self) -> int:
@@ -45,13 +45,14 @@ class Partition:
         """The end of what consumers of committed records may read."""
         return self.log.end_offset
 
-    def take_leadership(self, led: Leadership) -> bool:
-        """Let `led` count from now on; whether the leader is another, so that the epoch rose.
+    def update_leader_and_isr(self, leader_and_isr: LeaderAndIsr) -> bool:
+        """Sets leader and ISR; returns True if the leader changed, which raises the leader epoch.
 
-        Who waits for the log is woken: the answer of another leader is NOT_LEADER_OR_FOLLOWER.
+        A new leader epoch wakes the requests that wait for the log: their broker answers
+        NOT_LEADER_OR_FOLLOWER if it leads no more.
         """
-        before, self.led = self.led, led
-        if before.leader == led.leader:
+        before, self.leader_and_isr = self.leader_and_isr, leader_and_isr
+        if before.leader == leader_and_isr.leader:
             return False
         self._begin_epoch()
         return True
@@ -63,7 +64,7 @@ class Partition:
         Raises OFFSET_OUT_OF_RANGE for an offset that is not within the log.
         """
         self.log.truncate(offset)
-        self.sequences.truncate(self.log.end_offset, self.log)
+        self.producer_states.truncate(self.log.end_offset, self.log)
         self._begin_epoch()
         return self.log.end_offset
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from ..topic_configs import TopicConfig
 from .log import PartitionLog, StoredBatch
 
-__all__ = ["keep_retention"]
+__all__ = ["apply_retention"]
 
 
-def keep_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None:
+def apply_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None:
     """Move the start of `log` behind the batches that are too many or too old at `now_ms`."""
     if config.retention_bytes < 0 and config.retention_ms < 0:
         return

@@ -280,7 +280,7 @@ def test_one_release_is_named() -> None:
 async def test_a_broker_is_a_cluster_of_one_node() -> None:
     async with Broker() as broker:
         topic = broker.create_topic("t")
-        assert topic.partition(0).led.replicas == (1,)
+        assert topic.partition(0).leader_and_isr.replicas == (1,)
         assert (broker.leader("t"), broker.leader_epoch("t"), broker.in_sync("t")) == (1, 0, (1,))
         assert broker.truncate("t", 0, 0) == 0
         assert broker.leader_epoch("t") == 1

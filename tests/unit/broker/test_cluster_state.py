@@ -9,12 +9,11 @@ import pytest
 
 from kproto import BrokerResponseError, ConfigurationError
 from kproto.broker import BrokerSettings
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context
 from kproto.broker.coordinators import CoordinatorType
-from kproto.broker.decisions import Decision, Wait
 from kproto.broker.handlers import KAFKA_APIS
-from kproto.broker.registry import by_key
+from kproto.broker.registry import Decision, DelayedResponse, by_key
 from kproto.messages.base import Request
 from kproto.messages.describe_cluster_request import DescribeClusterRequest
 from kproto.messages.describe_cluster_response import DescribeClusterResponse
@@ -59,7 +58,7 @@ def asked(state: ClusterState, node: int, request: Request[Any], version: int) -
 
 
 def leaders(state: ClusterState) -> list[int]:
-    return [partition.led.leader for partition in state.topics.named("t").partitions]
+    return [partition.leader_and_isr.leader for partition in state.topics.named("t").partitions]
 
 
 def epochs(state: ClusterState) -> list[int]:
@@ -67,7 +66,9 @@ def epochs(state: ClusterState) -> list[int]:
 
 
 def in_sync(state: ClusterState) -> list[set[int]]:
-    return [set(partition.led.in_sync) for partition in state.topics.named("t").partitions]
+    return [
+        set(partition.leader_and_isr.in_sync) for partition in state.topics.named("t").partitions
+    ]
 
 
 def produced(state: ClusterState, node: int, version: int = 9, acks: int = -1) -> ProduceResponse:
@@ -160,9 +161,9 @@ def test_one_line_for_each_change(caplog: pytest.LogCaptureFixture) -> None:
 def test_each_node_measures_what_is_taken_of_it() -> None:
     state = cluster()
     entity = (("user", "alice"),)
-    state.metering.table.set(entity, "producer_byte_rate", 10.0)
-    assert state.metering_of(1).produced("alice", "c", 1_000, TIMESTAMP) > 0
-    assert state.metering_of(2).produced("alice", "c", 1, TIMESTAMP) == 0
+    state.quota_manager.table.set(entity, "producer_byte_rate", 10.0)
+    assert state.quota_manager_of(1).record_produce("alice", "c", 1_000, TIMESTAMP) > 0
+    assert state.quota_manager_of(2).record_produce("alice", "c", 1, TIMESTAMP) == 0
 
 
 # Topics
@@ -170,30 +171,34 @@ def test_each_node_measures_what_is_taken_of_it() -> None:
 
 def test_replicas_are_three_unless_somebody_says_otherwise() -> None:
     state = cluster()
-    replicas = [partition.led.replicas for partition in state.topics.named("t").partitions]
+    replicas = [
+        partition.leader_and_isr.replicas for partition in state.topics.named("t").partitions
+    ]
     assert replicas == [(1, 2, 3), (2, 3, 1), (3, 1, 2)]
     state = cluster(settings=BrokerSettings(default_replication_factor=1))
-    replicas = [partition.led.replicas for partition in state.topics.named("t").partitions]
+    replicas = [
+        partition.leader_and_isr.replicas for partition in state.topics.named("t").partitions
+    ]
     assert replicas == [(1,), (2,), (3,)]
     (one,) = cluster(None).topics.named("t").partitions[:1]
-    assert one.led.replicas == (1,)
+    assert one.leader_and_isr.replicas == (1,)
 
 
 def test_replicas_outlive_a_rack() -> None:
     state = cluster("a", "a", "b", "b")
     topic = state.plan_topic("u", 4, 2)
     for partition in topic.partitions:
-        assert len({node <= 2 for node in partition.led.replicas}) == 2
-    assert [partition.led.leader for partition in topic.partitions] == [1, 3, 2, 4]
+        assert len({node <= 2 for node in partition.leader_and_isr.replicas}) == 2
+    assert [partition.leader_and_isr.leader for partition in topic.partitions] == [1, 3, 2, 4]
 
 
 def test_a_topic_made_while_a_node_is_stopped() -> None:
     state = cluster()
     state.stop(2)
     first, second = state.plan_topic("u", 2, 3).partitions
-    assert (first.led.replicas, first.led.in_sync) == ((1, 3, 2), (1, 3))
-    assert (second.led.leader, second.led.in_sync) == (3, (3, 1))
-    assert {part.led.replicas for part in state.plan_topic("v", 2, 2).partitions} == {
+    assert (first.leader_and_isr.replicas, first.leader_and_isr.in_sync) == ((1, 3, 2), (1, 3))
+    assert (second.leader_and_isr.leader, second.leader_and_isr.in_sync) == (3, (3, 1))
+    assert {part.leader_and_isr.replicas for part in state.plan_topic("v", 2, 2).partitions} == {
         (1, 3),
         (3, 1),
     }
@@ -228,12 +233,12 @@ def test_a_fetch_that_waits_is_answered_when_the_leader_moves() -> None:
     )
     woken: list[None] = []
     wait = asked(state, 1, request, 12)
-    assert isinstance(wait, Wait)
-    for watched in wait.wake:
+    assert isinstance(wait, DelayedResponse)
+    for watched in wait.watched:
         watched.watchers.add(lambda: woken.append(None))
     state.move_leader("t", 0, 2)
     assert woken
-    answer = wait.then(False)
+    answer = wait.try_complete(False)
     assert isinstance(answer, FetchResponse)
     assert error_code(answer.responses[0].partitions[0].error_code).name == "FENCED_LEADER_EPOCH"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kproto.broker import BrokerSettings
-from kproto.broker.config_table import _TOPIC, broker_entries
+from kproto.broker.config_entries import _TOPIC, broker_entries
 from kproto.broker.topic_configs import DEFAULTS
 from kproto.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kproto.messages.delete_records_request import (

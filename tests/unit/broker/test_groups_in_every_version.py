@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kproto.broker import BrokerSettings
-from kproto.broker.groups import Moment
+from kproto.broker.groups import ClockReading
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
 from kproto.messages.find_coordinator_request import FindCoordinatorRequest
@@ -109,7 +109,7 @@ def test_join_group_of_two_members(
 
 def _members(broker: Any) -> list[str]:
     """The member ids of group g."""
-    group = broker._cluster.groups.find("g", Moment(0, 0))
+    group = broker._cluster.groups.find("g", ClockReading(0, 0))
     return list(group.members)
 
 

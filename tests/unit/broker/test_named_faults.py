@@ -19,7 +19,7 @@ from kproto.broker import (
     Throttled,
 )
 from kproto.broker.faults import Refuse
-from kproto.broker.faults.refusing import _PLACES, rest_of
+from kproto.broker.faults.error_responses import _PLACES, split_refused
 from kproto.messages import API_KEYS
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.base import Request
@@ -321,7 +321,7 @@ OLD_GROUP = OffsetFetchRequest(
     ],
 )
 def test_where_a_code_stands(request_: Request[Any], version: int, path: str) -> None:
-    rest, answer = rest_of(request_, version, Refuse(15))
+    rest, answer = split_refused(request_, version, Refuse(15))
     assert rest is None
     found: Any = answer
     *lists, last = path.split(".")

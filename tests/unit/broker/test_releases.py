@@ -9,8 +9,8 @@ import pytest
 from kproto import ConfigurationError
 from kproto.broker import BrokerSettings
 from kproto.broker.handlers import KAFKA_APIS
-from kproto.broker.registry import by_key, served
-from kproto.broker.releases import listed_versions, taken_versions
+from kproto.broker.registry import by_key, served_apis
+from kproto.broker.releases import advertised_versions, supported_versions
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.base import Request
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -30,7 +30,7 @@ ASK = MetadataRequest(topics=[])
 def taken(release: Any, **settings: Any) -> dict[int, range]:
     return {
         key: api.versions
-        for key, api in served(KAFKA_APIS, BrokerSettings(release=release, **settings)).items()
+        for key, api in served_apis(KAFKA_APIS, BrokerSettings(release=release, **settings)).items()
     }
 
 
@@ -81,12 +81,12 @@ def test_a_release_by_its_beginning() -> None:
 def test_ranges_of_ones_own() -> None:
     own = {0: range(2, 5), 1: range(100), 99: range(1)}
     assert taken(own) == {0: range(2, 5), 1: range(19)}
-    assert listed_versions(own, taken(own))[0] == range(2, 5)
+    assert advertised_versions(own, taken(own))[0] == range(2, 5)
 
 
 def test_what_was_answered_beside_zookeeper_alone() -> None:
-    assert 38 in taken_versions("2.8"), "delegation tokens"
-    assert 4 not in taken_versions("3.9.2"), "LeaderAndIsr"
+    assert 38 in supported_versions("2.8"), "delegation tokens"
+    assert 4 not in supported_versions("3.9.2"), "LeaderAndIsr"
 
 
 @pytest.mark.parametrize(

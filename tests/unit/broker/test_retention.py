@@ -25,7 +25,7 @@ from kproto.messages.produce_response import ProduceResponse
 from kproto.protocol.error_codes import error_code
 from kproto.records import encode_batch
 from kproto.testing.clock import ManualClock
-from tests.unit.broker.test_decisions import context, decided, produce_request
+from tests.unit.broker.test_handlers import context, decided, produce_request
 from tests.unit.client.scripted_broker import quick
 
 HOUR_MS = 3_600_000

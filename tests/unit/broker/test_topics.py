@@ -8,7 +8,7 @@ import pytest
 
 from kproto import BrokerResponseError
 from kproto.broker import BrokerSettings
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.topic_configs import TopicConfig
 from kproto.broker.topics import Topic, check_topic_name
 

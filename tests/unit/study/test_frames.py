@@ -23,9 +23,10 @@ from kproto.messages import (
 )
 from kproto.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
 from kproto.messages.base import Message
+from kproto.protocol.connection import read_request
 from kproto.protocol.framing import FrameReader, frame
 from kproto.protocol.headers import encode_request_header, encode_response_header
-from kproto.protocol.received import read_request, read_response
+from kproto.protocol.received import read_response
 from kproto.schema.secrets import SECRETS
 from kproto.study import (
     Node,
@@ -33,12 +34,12 @@ from kproto.study import (
     annotate_frame,
     annotate_frames,
     faults,
-    message_called,
+    find_message_class,
     nodes,
     to_json,
     to_text,
 )
-from kproto.study.secrets import has_secrets
+from kproto.study.secret_fields import has_secrets
 from kproto.wire.errors import ConfigurationError
 from tests.unit.messages.catalogue import NAMES, class_of
 
@@ -204,8 +205,8 @@ def test_a_request_that_no_definition_knows(key: int, version: int) -> None:
 
 
 def test_a_refusal_of_api_versions_comes_in_the_form_of_v0() -> None:
-    refusal = ApiVersionsResponse(error_code=35)
-    data = frame(b"\0\0\0\7" + refusal.encode(0))
+    api_error = ApiVersionsResponse(error_code=35)
+    data = frame(b"\0\0\0\7" + api_error.encode(0))
     root = annotate_frame(data, ApiVersionsResponse, 4)
     assert faults(root) == []
     assert root.children[2].child("error_code").meaning == "UNSUPPORTED_VERSION"
@@ -219,14 +220,14 @@ def test_several_requests() -> None:
 
 
 def test_names_of_messages() -> None:
-    assert message_called("fetch").__name__ == "FetchRequest"
-    assert message_called("Fetch", response=True).__name__ == "FetchResponse"
-    assert message_called(1, response=True).__name__ == "FetchResponse"
-    assert message_called("OffsetCommitValue").__name__ == "OffsetCommitValue"
-    assert message_called(MetadataRequest) is MetadataRequest
+    assert find_message_class("fetch").__name__ == "FetchRequest"
+    assert find_message_class("Fetch", response=True).__name__ == "FetchResponse"
+    assert find_message_class(1, response=True).__name__ == "FetchResponse"
+    assert find_message_class("OffsetCommitValue").__name__ == "OffsetCommitValue"
+    assert find_message_class(MetadataRequest) is MetadataRequest
     for wrong in ("Fetsch", "9999", 9999, ""):
         with pytest.raises(ConfigurationError, match=r"api key|no message is called"):
-            message_called(wrong)
+            find_message_class(wrong)
     with pytest.raises(ConfigurationError, match="has the versions 0 to 4, not 9"):
         annotate(b"", HeartbeatRequest, 9)
     with pytest.raises(ConfigurationError, match="does not say what it is"):

@@ -15,7 +15,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kproto.client import FetchedPartition
-from kproto.messages import FetchRequest
 from kproto.protocol.error_codes import code_of
 from kproto.records import checked_next_offset, read_batches
 from kproto.wire.errors import (
@@ -47,9 +46,6 @@ logger = logging.getLogger("kproto.pipeline")
 
 _OFFSET_OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
 _UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
-
-#: From this version on, Fetch names a topic by its id, so records are of no other topic (KIP-516).
-_FETCH_BY_ID: Final = 13
 
 #: The most ranges that are fetched at once: enough that the next one has arrived when it is read.
 _MAX_CONCURRENT_RANGES: Final = 8
@@ -210,7 +206,8 @@ class _RangeFetch:
                     if error.code != _OFFSET_OUT_OF_RANGE:
                         raise
                 # A fetch by name may have read a recreated topic: compare its id as of now.
-                if self.wanted.topic_id != ZERO_UUID and not await self._is_by_id(client):
+                is_by_name = fetched is None or fetched.topic_id == ZERO_UUID
+                if self.wanted.topic_id != ZERO_UUID and is_by_name:
                     client.cluster.forget([topic])
                 await self._check_topic(client)
             except KprotoError:
@@ -219,12 +216,6 @@ class _RangeFetch:
             return fetched
 
         return await client.retrying(fetch)
-
-    async def _is_by_id(self, client: Client) -> bool:
-        """Returns whether fetches of this partition name its topic by id."""
-        leader = await client.leader(self.wanted.topic, self.wanted.partition)
-        connection = await client.connection(leader)
-        return connection.version_of(FetchRequest) >= _FETCH_BY_ID
 
     async def _check_topic(self, client: Client) -> None:
         """Raises _TopicReplacedError if the topic's id is not the planned one.

@@ -9,7 +9,7 @@ import pytest
 
 from kproto import ConfigurationError
 from kproto.broker import Acl, Operation, PatternType, Permission, ResourceType
-from kproto.broker.authorizer import SUPPORTED, AclFilter
+from kproto.broker.authorizer import SUPPORTED_OPERATIONS, AclFilter
 
 READ_T = Acl("User:alice", Operation.READ, ResourceType.TOPIC, "t")
 
@@ -87,8 +87,8 @@ def test_a_number_that_no_release_knows_is_unknown() -> None:
 
 
 def test_every_resource_knows_its_operations() -> None:
-    assert set(SUPPORTED) == set(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
-    for operations in SUPPORTED.values():
+    assert set(SUPPORTED_OPERATIONS) == set(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
+    for operations in SUPPORTED_OPERATIONS.values():
         assert not {Operation.UNKNOWN, Operation.ANY, Operation.ALL} & set(operations)
 
 

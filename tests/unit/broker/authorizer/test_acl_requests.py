@@ -23,7 +23,7 @@ from kproto.messages.produce_request import (
 from kproto.protocol.error_codes import error_code
 from tests.support.batches import batch_bytes
 
-from .scenes import APIS
+from .authorization_scenarios import APIS
 from .test_enforcement import context
 
 ADMIN = Acl("User:alice", Operation.ALL, ResourceType.CLUSTER, "kafka-cluster")

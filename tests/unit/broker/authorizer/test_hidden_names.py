@@ -19,7 +19,7 @@ from kproto.messages.produce_request import (
 )
 from kproto.wire.uuid import Uuid
 from tests.support.batches import batch_bytes
-from tests.unit.broker.authorizer.scenes import APIS
+from tests.unit.broker.authorizer.authorization_scenarios import APIS
 from tests.unit.broker.authorizer.test_enforcement import context
 
 NAME = "the-hidden-one"

@@ -11,15 +11,14 @@ import pytest
 
 from kproto import Client, DeliveryError
 from kproto.broker import BrokerSettings, Cluster
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState, Endpoint
 from kproto.broker.context import Context
-from kproto.broker.coordinating import moment
 from kproto.broker.coordinators import CoordinatorType, partition_of
-from kproto.broker.groups import Group
+from kproto.broker.groups import ClassicGroup
+from kproto.broker.groups.classic_group_state import ClassicGroupState
+from kproto.broker.groups.coordinator_records import group_record
+from kproto.broker.groups.group_coordinator import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS
 from kproto.broker.groups.group_metadata import GroupMetadata, MemberMetadata
-from kproto.broker.groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS
-from kproto.broker.groups.states import GroupState
-from kproto.broker.groups.stored import group_record
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.registry import by_key
 from kproto.broker.storage.partition import Partition
@@ -73,7 +72,7 @@ class Play:
     @property
     def partition(self) -> Partition:
         """That of group g."""
-        found = self.state.offsets_topic.partition("g")
+        found = self.state.group_coordinator.partition("g")
         assert found is not None
         return found
 
@@ -147,6 +146,7 @@ class Play:
         return [
             (shown(decode_coordinator_record(record, topic=OFFSETS_TOPIC)), batch.record_count)
             for batch in self.partition.log
+            if not batch.is_control
             for record in batch.records()
         ]
 
@@ -184,9 +184,9 @@ def test_it_is_made_when_a_coordinator_is_looked_for() -> None:
     topic = play.state.topics.named(OFFSETS_TOPIC)
     assert nodes == {1, 2, 3}
     assert (topic.is_internal, len(topic.partitions)) == (True, 50)
-    assert {len(partition.led.replicas) for partition in topic.partitions} == {3}
+    assert {len(partition.leader_and_isr.replicas) for partition in topic.partitions} == {3}
     assert topic.config.given == OFFSETS_TOPIC_CONFIGS
-    assert play.find() == topic.partitions[partition_of("g", 50)].led.leader
+    assert play.find() == topic.partitions[partition_of("g", 50)].leader_and_isr.leader
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)])
     (told,) = play.ask(wanted, 9).topics
     assert (told.error_code, told.is_internal, len(told.partitions)) == (0, True, 50)
@@ -235,7 +235,7 @@ def test_a_client_may_create_and_delete_it() -> None:
     for expected in ("NONE", "TOPIC_ALREADY_EXISTS"):
         (made,) = play.ask(CreateTopicsRequest(topics=[wanted]), 7, 2).topics
         assert error_code(made.error_code).name == expected
-    leader = play.partition.led.leader
+    leader = play.partition.leader_and_isr.leader
     assert {play.find(f"g{number}") for number in range(9)} == {leader}
     assert play.commit(("t", 0, 5)) == ["NONE"]
     moves: list[None] = []
@@ -260,7 +260,9 @@ def test_clients_do_not_write_to_it_but_for_the_admin(version: int) -> None:
         request = ProduceRequest(
             acks=acks, topic_data=[TopicProduceData(partition_data=[data], **name)]
         )
-        where = replace(play.context(topic.partitions[0].led.leader), client_id=client_id)
+        where = replace(
+            play.context(topic.partitions[0].leader_and_isr.leader), client_id=client_id
+        )
         answer: Any = APIS[0].handle(where, request, version)
         return error_code(answer.responses[0].partition_responses[0].error_code).name
 
@@ -352,12 +354,12 @@ def test_groups_with_members_are_found_again() -> None:
     play.find()
     member = MemberMetadata("m", "i", "c", "/h", 1000, 2000, b"", b"")
     stored = GroupMetadata("connect", 4, "p", "m", TIMESTAMP, (member,))
-    play.state.offsets_topic.append("g", [group_record("g", stored)], moment(play.context()))
+    play.state.group_coordinator.append("g", [group_record("g", stored)], play.context().now)
     other = play.find() % 3 + 1
     play.state.move_leader(OFFSETS_TOPIC, play.partition.index, other)
-    group = play.state.offsets_topic.find(other, "g", moment(play.context()))
-    assert isinstance(group, Group)
-    assert (group.state, group.generation) == (GroupState.STABLE, 4)
+    group = play.state.group_coordinator.find(other, "g", play.context().now)
+    assert isinstance(group, ClassicGroup)
+    assert (group.state, group.generation) == (ClassicGroupState.STABLE, 4)
     assert (group.protocol_type, list(group.members), group.static_ids) == (
         "connect",
         ["m"],
@@ -423,15 +425,15 @@ def test_the_groups_of_a_node() -> None:
         assert play.commit(("t", 0, 1), group=group, node=play.find(group)) == ["NONE"]
 
     def listed(node: int) -> list[str]:
-        now = moment(play.context(node))
-        return [group.group_id for group in play.state.offsets_topic.all_of(node, now)]
+        now = play.context(node).now
+        return [group.group_id for group in play.state.group_coordinator.groups_of(node, now)]
 
     for node in (1, 2, 3):
         assert listed(node) == [group for group in groups if play.find(group) == node]
     play.state.stop(1)
     assert sorted(listed(2) + listed(3)) == sorted(groups)
     empty = Play()
-    assert empty.state.offsets_topic.all_of(1, moment(play.context(1))) == []
+    assert empty.state.group_coordinator.groups_of(1, play.context(1).now) == []
 
 
 # Topics that go
@@ -458,11 +460,11 @@ def test_offsets_go_with_their_topic() -> None:
 def test_where_nobody_coordinates_nobody_hears_of_it() -> None:
     play = Play()
     play.commit(("t", 0, 5))
-    nodes = play.partition.led.replicas
+    nodes = play.partition.leader_and_isr.replicas
     for node in nodes:
         play.state.stop(node)
     topic = play.state.topics.named("t")
-    play.state.delete_topic(topic, moment(play.context(1)))
+    play.state.delete_topic(topic, play.context(1).now)
     for node in nodes:
         play.state.start(node)
     assert play.fetch() == {("t", 0): 5}
@@ -526,9 +528,9 @@ async def test_a_group_without_anything_goes_when_kafka_would_look() -> None:
 async def test_an_empty_group_keeps_all_until_it_was_empty_for_so_long() -> None:
     play = Play(offsets_retention_minutes=2)
     play.commit(("t", 0, 5))
-    now = moment(play.context())
-    left = GroupMetadata("consumer", 4, None, None, now.date_ms + MINUTE_MS)
-    play.state.offsets_topic.append("g", [group_record("g", left)], now)
+    now = play.context().now
+    left = GroupMetadata("consumer", 4, None, None, now.timestamp_ms + MINUTE_MS)
+    play.state.group_coordinator.append("g", [group_record("g", left)], now)
     play.state.move_leader(OFFSETS_TOPIC, play.partition.index, play.find() % 3 + 1)
     await play.wait(3 * MINUTE_MS - 1)
     assert play.fetch() == {("t", 0): 5}

@@ -13,8 +13,8 @@ from kproto.broker.quotas import (
     Entity,
     EntityFilter,
     QuotaTable,
-    fault_of_entity,
-    fault_of_value,
+    entity_error,
+    value_error,
 )
 
 KEY = "producer_byte_rate"
@@ -83,8 +83,8 @@ def test_a_quota_is_taken_away() -> None:
     ],
 )
 def test_entities_that_are_refused(parts: Entity, why: str) -> None:
-    assert why in (fault_of_entity(parts) or "")
-    assert all(fault_of_entity(of) is None for of in ORDER)
+    assert why in (entity_error(parts) or "")
+    assert all(entity_error(of) is None for of in ORDER)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_entities_that_are_refused(parts: Entity, why: str) -> None:
     ],
 )
 def test_values(key: str, value: float, why: str | None) -> None:
-    fault = fault_of_value(key, value)
+    fault = value_error(key, value)
     assert fault is None if why is None else why in (fault or "")
 
 
@@ -125,7 +125,7 @@ def test_filters(named: Any, typed: tuple[str, ...], expected: list[Entity]) -> 
     for one in ORDER:
         table.set(one, KEY, 1.0)
     for strict in (False, True):
-        found = [of for of, _ in table.found_by(EntityFilter(named, frozenset(typed), strict))]
+        found = [of for of, _ in table.matching(EntityFilter(named, frozenset(typed), strict))]
         parts = len(named) + len(typed)
         assert found == [of for of in expected if not strict or (parts and len(of) == parts)]
 

@@ -36,7 +36,7 @@ from tests.support.raw_connection import RawConnection
 
 
 def table(broker: Broker) -> QuotaTable:
-    return broker._cluster.metering.table
+    return broker._cluster.quota_manager.table
 
 
 def alteration(

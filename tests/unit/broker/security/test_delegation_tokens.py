@@ -72,7 +72,7 @@ def as_user(broker: ThreadedBroker, name: str) -> RawConnection:
     return connection
 
 
-def by_token(
+def token_authenticated(
     made: CreateDelegationTokenResponse, mechanism: str = "SCRAM-SHA-256"
 ) -> ClientExchange:
     secret = base64.b64encode(made.hmac).decode()
@@ -103,7 +103,9 @@ def test_a_token_is_made_and_lets_its_owner_in(
     assert (made.issue_timestamp_ms, made.expiry_timestamp_ms) == (now, now + DAY_MS)
     assert made.max_timestamp_ms == now + 7 * DAY_MS
     with connect(broker) as connection:
-        assert sign_in(connection, by_token(made, mechanism)).session_lifetime_ms == DAY_MS
+        assert (
+            sign_in(connection, token_authenticated(made, mechanism)).session_lifetime_ms == DAY_MS
+        )
         assert connection.exchange(MetadataRequest(), 9).controller_id == 1
         again = connection.exchange(CreateDelegationTokenRequest(), version)
         assert name_of(again.error_code) == "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
@@ -112,7 +114,7 @@ def test_a_token_is_made_and_lets_its_owner_in(
         with pytest.raises(ClosedByBrokerError):
             connection.receive()
     with connect(broker) as connection:
-        assert sign_in(connection, by_token(made, mechanism)).error_code == 58
+        assert sign_in(connection, token_authenticated(made, mechanism)).error_code == 58
 
 
 def test_a_token_for_somebody_else(broker: ThreadedBroker) -> None:
@@ -190,9 +192,9 @@ def test_nobody_gets_one_without_saying_who_it_is(broker: ThreadedBroker, kind: 
     "request_",
     [
         CreateDelegationTokenRequest(
-            renewers=[CreatableRenewers(principal_type="Group", principal_name="x")]
+            renewers=[CreatableRenewers(principal_type="ClassicGroup", principal_name="x")]
         ),
-        CreateDelegationTokenRequest(owner_principal_type="Group", owner_principal_name="x"),
+        CreateDelegationTokenRequest(owner_principal_type="ClassicGroup", owner_principal_name="x"),
     ],
 )
 def test_principals_are_users(

@@ -103,7 +103,7 @@ def test_where_sasl_asks_it_counts_and_not_the_certificate(broker: ThreadedBroke
         assert principal(connection) == "User:bob"
 
 
-def refusal(broker: ThreadedBroker, caplog: pytest.LogCaptureFixture) -> str:
+def api_error(broker: ThreadedBroker, caplog: pytest.LogCaptureFixture) -> str:
     """What the broker says of a handshake that failed: one line, and no traceback."""
     broker.until(lambda _: any(it.levelno == logging.WARNING for it in caplog.records))
     (line,) = (it for it in caplog.records if it.levelno == logging.WARNING)
@@ -117,7 +117,7 @@ def test_who_must_show_one_and_does_not_stays_outside(
 ) -> None:
     with pytest.raises((ClosedByBrokerError, ssl.SSLError)), connect(broker, "REQUIRED") as them:
         principal(them)
-    assert "no TLS: the client shows no certificate" in refusal(broker, caplog)
+    assert "no TLS: the client shows no certificate" in api_error(broker, caplog)
     assert serves(broker)
 
 
@@ -132,7 +132,7 @@ def test_so_does_who_shows_one_of_another_authority(
         RawConnection(where, tls=stranger) as it,
     ):
         principal(it)
-    assert "no TLS: the client's certificate is not trusted: " in refusal(broker, caplog)
+    assert "no TLS: the client's certificate is not trusted: " in api_error(broker, caplog)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_other_bytes_end_their_connection_alone(
         other.sendall(data)
         while other.recv(1000):
             pass
-    assert told in refusal(broker, caplog)
+    assert told in api_error(broker, caplog)
     assert serves(broker)
 
 
@@ -181,7 +181,7 @@ def test_a_client_that_does_not_trust_us_is_told_of(
     where = broker.call(lambda it: it.bootstrap_of("SSL"))
     with pytest.raises(ssl.SSLCertVerificationError):
         RawConnection(where, tls=ssl.create_default_context())
-    assert "no TLS: the client " in refusal(broker, caplog)
+    assert "no TLS: the client " in api_error(broker, caplog)
 
 
 def test_much_goes_both_ways(broker: ThreadedBroker) -> None:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 import pytest
 
 from kproto.broker.principals import ANONYMOUS, Principal
-from kproto.broker.security.tokens import DelegationTokens, check_may_ask
+from kproto.broker.security.tokens import DelegationTokens, check_token_request
 from kproto.wire.errors import BrokerResponseError
 
 NOW = 1_700_000_000_000
@@ -56,7 +56,7 @@ def test_owner_and_renewers_put_its_end_off(asked: int, later: int, who: Princip
     kept = tokens()
     token = kept.create(ALICE, ALICE, [BOB], 0, NOW)
     assert kept.renew(token.hmac, who, asked, NOW + 9000) == NOW + 9000 + later
-    assert kept.good(token.token_id, NOW + 10_999) is not None
+    assert kept.valid_token(token.token_id, NOW + 10_999) is not None
 
 
 def test_a_token_is_never_renewed_beyond_its_longest_life() -> None:
@@ -85,9 +85,9 @@ def test_a_token_may_end_at_once_or_sooner() -> None:
     first, second = (kept.create(ALICE, ALICE, [], 0, NOW) for _ in range(2))
     assert kept.expire(first.hmac, ALICE, -1, NOW) == -1
     assert kept.expire(second.hmac, ALICE, 3000, NOW) == NOW + 3000
-    assert [token.token_id for token in kept.described(NOW)] == [second.token_id]
-    assert kept.good(second.token_id, NOW + 2999) is not None
-    assert kept.good(second.token_id, NOW + 3000) is None
+    assert [token.token_id for token in kept.all_tokens(NOW)] == [second.token_id]
+    assert kept.valid_token(second.token_id, NOW + 2999) is not None
+    assert kept.valid_token(second.token_id, NOW + 3000) is None
 
 
 def test_without_a_key_there_are_none() -> None:
@@ -99,11 +99,11 @@ def test_without_a_key_there_are_none() -> None:
     with refused("DELEGATION_TOKEN_AUTH_DISABLED"):
         kept.expire(b"", ALICE, 0, NOW)
     with refused("DELEGATION_TOKEN_AUTH_DISABLED"):
-        list(kept.described(NOW))
+        list(kept.all_tokens(NOW))
 
 
 @pytest.mark.parametrize(
-    ("protocol", "principal", "by_token", "may"),
+    ("protocol", "principal", "token_authenticated", "may"),
     [
         ("PLAINTEXT", ANONYMOUS, False, False),
         ("SSL", ANONYMOUS, False, False),
@@ -113,9 +113,11 @@ def test_without_a_key_there_are_none() -> None:
         ("SASL_SSL", ALICE, True, False),
     ],
 )
-def test_who_may_ask(protocol: str, principal: Principal, by_token: bool, may: bool) -> None:
+def test_who_may_ask(
+    protocol: str, principal: Principal, token_authenticated: bool, may: bool
+) -> None:
     if may:
-        check_may_ask(protocol, principal, by_token=by_token)
+        check_token_request(protocol, principal, token_authenticated=token_authenticated)
         return
     with refused("DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"):
-        check_may_ask(protocol, principal, by_token=by_token)
+        check_token_request(protocol, principal, token_authenticated=token_authenticated)

@@ -9,21 +9,25 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from .alike import assign_alike
-from .mixed import assign_mixed
-from .ranges import assign_ranges
-from .spec import Assignment, GroupSpec, MemberSpec
+from .group_spec import Assignment, GroupSpec, MemberSpec
+from .range_assignor import assign_range
+from .uniform_heterogeneous import assign_uniform_heterogeneous
+from .uniform_homogeneous import assign_uniform_homogeneous
 
 __all__ = ["ASSIGNOR_TABLE", "Assignment", "GroupSpec", "MemberSpec", "assign"]
 
 
 def _assign_uniformly(group: GroupSpec) -> Assignment:
-    return assign_alike(group) if group.is_homogeneous else assign_mixed(group)
+    return (
+        assign_uniform_homogeneous(group)
+        if group.is_homogeneous
+        else assign_uniform_heterogeneous(group)
+    )
 
 
 #: By the names that members give, and `group.consumer.assignors`.
 ASSIGNOR_TABLE: Final[Mapping[str, Callable[[GroupSpec], Assignment]]] = MappingProxyType(
-    {"uniform": _assign_uniformly, "range": assign_ranges}
+    {"uniform": _assign_uniformly, "range": assign_range}
 )
 
 

@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from kproto.broker.consumer_settings import ASSIGNORS
+from kproto.broker.consumer_group_settings import ASSIGNORS
 from kproto.broker.groups.consumer.assignors import (
     ASSIGNOR_TABLE,
     Assignment,
@@ -17,7 +17,7 @@ from kproto.broker.groups.consumer.assignors import (
     MemberSpec,
     assign,
 )
-from kproto.broker.groups.consumer.members import Partitions
+from kproto.broker.groups.consumer.consumer_group_member import Partitions
 from kproto.broker.groups.java_order import bucket, uuid_hash
 from kproto.wire.uuid import Uuid
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kproto.broker.groups.consumer import Heartbeat, check_heartbeat
-from kproto.broker.groups.consumer.state import ConsumerGroupState
-from tests.unit.broker.groups.playing import error_of
+from kproto.broker.groups.consumer import ConsumerHeartbeat, validate_heartbeat
+from kproto.broker.groups.consumer.persisted_state import ConsumerGroupState
+from tests.unit.broker.groups.classic_group_driver import error_of
 
-from .playing import ConsumerPlay
+from .consumer_group_driver import ConsumerPlay
 
 EMPTY, ASSIGNING, RECONCILING, STABLE, DEAD = ConsumerGroupState
 ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
@@ -19,7 +19,7 @@ ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
 def test_one_member_has_all() -> None:
     play = ConsumerPlay()
     assert play.join("a", "t") == ALL_OF_T
-    assert (play.epochs["a"], play.group.state, play.group.kept.epoch) == (2, STABLE, 2)
+    assert (play.epochs["a"], play.group.state, play.group.persisted.epoch) == (2, STABLE, 2)
     assert play.beat("a") is None
     assert play.own("a", topics=["t"], rebalance_ms=1) == ALL_OF_T, "who says all hears all"
 
@@ -32,7 +32,7 @@ def test_a_partition_goes_to_another_when_it_is_free() -> None:
     assert play.beat("b") is None
     assert play.beat("a") == {"t": [0, 1, 2]}
     assert play.epochs["a"] == 2, "until it has let go"
-    assert play.beat("a", held=ALL_OF_T) is None
+    assert play.beat("a", owned=ALL_OF_T) is None
     assert play.beat("b") is None
     assert play.own("a") is None
     assert (play.epochs["a"], play.beat("b")) == (3, {"t": [3, 4, 5]})
@@ -48,7 +48,10 @@ def test_members_leave() -> None:
     assert play.group.state is ASSIGNING
     assert play.own("a") == ALL_OF_T
     play.leave("a")
-    assert (play.group.state, play.group.kept.target_epoch) == (EMPTY, play.group.kept.epoch)
+    assert (play.group.state, play.group.persisted.target_epoch) == (
+        EMPTY,
+        play.group.persisted.epoch,
+    )
     assert error_of(lambda: play.beat("a", 5)) == "UNKNOWN_MEMBER_ID"
     assert error_of(lambda: play.beat("a", -1)) == "UNKNOWN_MEMBER_ID"
 
@@ -90,11 +93,11 @@ def test_the_assignor_that_most_want() -> None:
     assert play.group.assignor == "range"
     play.join("b", "t")
     assert play.group.assignor == "range"
-    before = play.group.kept.epoch
+    before = play.group.persisted.epoch
     play.join("c", "t", assignor="uniform")
-    assert (play.group.assignor, play.group.kept.epoch) == ("uniform", before + 1)
+    assert (play.group.assignor, play.group.persisted.epoch) == ("uniform", before + 1)
     play.beat("c", assignor="range")
-    assert (play.group.assignor, play.group.kept.epoch) == ("range", before + 2)
+    assert (play.group.assignor, play.group.persisted.epoch) == ("range", before + 2)
 
 
 def test_who_joins_for_nothing_does_not_have_the_subscriptions_looked_at_anew() -> None:
@@ -106,11 +109,11 @@ def test_who_joins_for_nothing_does_not_have_the_subscriptions_looked_at_anew() 
     play.join("c")  # it is decided now, as for a group whose members all subscribe alike
     assert play.own("a") == {"t": [0, 1, 2]}
     # A change: they are looked at.
-    assert play.beat("a", topics=["u"], held={}) == {"u": [0, 1, 2]}
+    assert play.beat("a", topics=["u"], owned={}) == {"u": [0, 1, 2]}
 
 
 @pytest.mark.parametrize(
-    ("epoch", "held", "error"),
+    ("epoch", "owned", "error"),
     [
         pytest.param(4, None, "FENCED_MEMBER_EPOCH", id="greater"),
         pytest.param(1, {}, "FENCED_MEMBER_EPOCH", id="long ago"),
@@ -122,13 +125,13 @@ def test_who_joins_for_nothing_does_not_have_the_subscriptions_looked_at_anew() 
         pytest.param(0, {}, "NONE", id="it begins anew"),
     ],
 )
-def test_epochs(epoch: int, held: Any, error: str) -> None:
+def test_epochs(epoch: int, owned: Any, error: str) -> None:
     play = ConsumerPlay()
     play.join("a", "t")
     play.join("b", "t")
     play.share("a", "b")
     assert play.epochs["a"] == 3
-    assert error_of(lambda: play.beat("a", epoch, held=held)) == error
+    assert error_of(lambda: play.beat("a", epoch, owned=owned)) == error
 
 
 def test_a_group_has_a_size() -> None:
@@ -143,11 +146,11 @@ def test_a_group_has_a_size() -> None:
 def test_what_cannot_be_written_has_not_happened() -> None:
     play = ConsumerPlay()
     play.join("a", "t")
-    before, log = play.group.kept, list(play.log)
+    before, log = play.group.persisted, list(play.log)
     play.refuses = "NOT_COORDINATOR"
     assert error_of(lambda: play.join("b", "t")) == "NOT_COORDINATOR"
     assert error_of(lambda: play.beat("a", -1)) == "NOT_COORDINATOR"
-    assert (play.group.kept, play.log) == (before, log)
+    assert (play.group.persisted, play.log) == (before, log)
     play.refuses = ""
     assert play.join("b", "t") == {}
 
@@ -164,7 +167,7 @@ FIRST: dict[str, Any] = {
     "epoch": 0,
     "rebalance_timeout_ms": 1,
     "topics": frozenset({"t"}),
-    "held": {},
+    "owned": {},
 }
 LATER: dict[str, Any] = {"member_id": "m", "epoch": 1}
 
@@ -177,8 +180,8 @@ LATER: dict[str, Any] = {"member_id": "m", "epoch": 1}
         (FIRST | {"member_id": ""}, 0, "NONE"),
         (FIRST | {"member_id": ""}, 1, "INVALID_REQUEST"),
         (FIRST | {"rebalance_timeout_ms": -1}, 1, "INVALID_REQUEST"),
-        (FIRST | {"held": None}, 1, "INVALID_REQUEST"),
-        (FIRST | {"held": {b"t" * 16: frozenset({0})}}, 1, "INVALID_REQUEST"),
+        (FIRST | {"owned": None}, 1, "INVALID_REQUEST"),
+        (FIRST | {"owned": {b"t" * 16: frozenset({0})}}, 1, "INVALID_REQUEST"),
         (FIRST | {"topics": None}, 1, "INVALID_REQUEST"),
         (FIRST | {"instance_id": " "}, 1, "INVALID_REQUEST"),
         (FIRST | {"rack": ""}, 1, "INVALID_REQUEST"),
@@ -193,9 +196,11 @@ LATER: dict[str, Any] = {"member_id": "m", "epoch": 1}
     ],
 )
 def test_what_no_group_takes(asked: dict[str, Any], version: int, error: str) -> None:
-    heartbeat = Heartbeat(**asked)
-    assert error_of(lambda: check_heartbeat("g", heartbeat, version, ("uniform", "range"))) == error
-    assert error_of(lambda: check_heartbeat("", heartbeat, version, ("uniform", "range"))) in (
+    heartbeat = ConsumerHeartbeat(**asked)
+    assert (
+        error_of(lambda: validate_heartbeat("g", heartbeat, version, ("uniform", "range"))) == error
+    )
+    assert error_of(lambda: validate_heartbeat("", heartbeat, version, ("uniform", "range"))) in (
         "INVALID_REQUEST",
         error,
     )

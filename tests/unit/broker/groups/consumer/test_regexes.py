@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.broker.groups.consumer.re2 import Expression, InvalidExpressionError
-from kproto.broker.groups.consumer.regexes import Resolved, is_stale
-from tests.unit.broker.groups.playing import error_of
+from kproto.broker.groups.consumer.regex_resolution import ResolvedRegex, needs_regex_refresh
+from tests.unit.broker.groups.classic_group_driver import error_of
 
-from .playing import ConsumerPlay
+from .consumer_group_driver import ConsumerPlay
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_every_text_is_an_expression_or_told_to_be_none(text: str, name: str) ->
     assert expression.matches(name) in (True, False)
 
 
-KNOWN = {"a": Resolved(frozenset({"t"}), 3, 1_000)}
+KNOWN = {"a": ResolvedRegex(frozenset({"t"}), 3, 1_000)}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "known", "is_new", "version", "date_ms", "expected"),
+    ("wanted", "known", "is_new", "version", "timestamp_ms", "expected"),
     [
         pytest.param((), {}, False, 3, 0, False, id="none"),
         pytest.param(("a",), {}, True, 3, 0, True, id="the first"),
@@ -115,15 +115,15 @@ KNOWN = {"a": Resolved(frozenset({"t"}), 3, 1_000)}
 )
 def test_when_expressions_are_looked_up(
     wanted: tuple[str, ...],
-    known: dict[str, Resolved],
+    known: dict[str, ResolvedRegex],
     *,
     is_new: bool,
     version: int,
-    date_ms: int,
+    timestamp_ms: int,
     expected: bool,
 ) -> None:
-    found = is_stale(
-        wanted, known, is_new=is_new, version=version, date_ms=date_ms, interval_ms=60_000
+    found = needs_regex_refresh(
+        wanted, known, is_new=is_new, version=version, timestamp_ms=timestamp_ms, interval_ms=60_000
     )
     assert found is expected
 
@@ -137,7 +137,7 @@ def test_a_member_hears_of_its_topics_with_its_next_heartbeat() -> None:
     play.wait(10_001)
     play.own("a")
     assert play.own("a") == {"t": [0, 1, 2, 3, 4, 5], "u": [0, 1, 2], "w": [0]}
-    assert list(play.group.kept.regexes) == ["[tuw]"]
+    assert list(play.group.persisted.regexes) == ["[tuw]"]
 
 
 def test_a_new_topic_is_found() -> None:
@@ -173,6 +173,6 @@ def test_an_expression_goes_with_its_last_member() -> None:
     play.join("b", topics=None, regex="t")
     play.share("a", "b")
     play.leave("a")
-    assert list(play.group.kept.regexes) == ["t"]
+    assert list(play.group.persisted.regexes) == ["t"]
     play.own("b", regex="", topics=["u"])
-    assert list(play.group.kept.regexes) == []
+    assert list(play.group.persisted.regexes) == []

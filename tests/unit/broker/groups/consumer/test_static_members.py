@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.unit.broker.groups.playing import error_of
+from tests.unit.broker.groups.classic_group_driver import error_of
 
-from .playing import SESSION_MS, ConsumerPlay
+from .consumer_group_driver import SESSION_MS, ConsumerPlay
 
 ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
 
@@ -19,11 +19,11 @@ def two() -> ConsumerPlay:
 
 def test_a_member_comes_back_to_what_it_had() -> None:
     play = two()
-    before = play.group.kept.epoch
+    before = play.group.persisted.epoch
     play.leave("a", -2, instance_id="i")
     assert play.own("b") is None
     assert play.join("c", "t", instance_id="i") == {"t": [0, 1, 2]}
-    assert (play.group.kept.epoch, list(play.group.members)) == (before, ["b", "c"])
+    assert (play.group.persisted.epoch, list(play.group.members)) == (before, ["b", "c"])
     assert error_of(lambda: play.beat("a", 3)) == "UNKNOWN_MEMBER_ID"
     assert error_of(lambda: play.beat("a", 3, instance_id="i")) == "FENCED_INSTANCE_ID"
     assert error_of(lambda: play.beat("c", 3, instance_id="k")) == "UNKNOWN_MEMBER_ID"
@@ -56,6 +56,6 @@ def test_a_member_that_leaves_for_good() -> None:
 def test_a_member_comes_back_with_another_subscription() -> None:
     play = two()
     play.leave("a", -2, instance_id="i")
-    before = play.group.kept.epoch
+    before = play.group.persisted.epoch
     play.join("c", "t", "u", instance_id="i")
-    assert play.group.kept.epoch == before + 1
+    assert play.group.persisted.epoch == before + 1

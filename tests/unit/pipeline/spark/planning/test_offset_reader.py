@@ -9,7 +9,7 @@ import pytest
 from kproto_pipeline.spark.options.option_table import parse_read_options
 from kproto_pipeline.spark.planning.offset_reader import list_log_offsets, plan_batch
 
-from kproto.client.cluster.metadata import PartitionInfo, TopicInfo
+from kproto.client.metadata.cluster import PartitionInfo, TopicInfo
 from kproto.protocol.error_codes import code_of, error_of_code
 from kproto.wire.uuid import ZERO_UUID
 

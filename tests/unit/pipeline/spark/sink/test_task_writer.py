@@ -255,7 +255,7 @@ FAULTS: dict[str, Callable[[random.Random], tuple[Any, Any]]] = {
 
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.parametrize("seed", rest_slow(range(3), 1))
+@pytest.mark.parametrize("seed", rest_slow(range(3), 1, 1))
 async def test_a_request_that_is_sent_again_is_written_once(
     name: str, seed: int, settings_for_all: SettingsForAll
 ) -> None:

@@ -1,0 +1,657 @@
+"""One classic group: what requests and the passing of time make of it, by the table in `states`.
+
+Time is lazy: callers call `advance` first, which runs what is due, each at its own deadline. A
+request that waits gets a `PendingResult`; `next_deadline_ms` is when the group next changes by
+itself. The group notifies its watchers when a result is complete or that deadline becomes earlier.
+Knows no message, no clock and no coordinator.
+
+KIP-62, 134, 345, 394, 559, 800, 814. The order of checks is that of a coordinator of Kafka 4.4.0.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from ...protocol.consumer_protocol import PROTOCOL_TYPE
+from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..log_escaping import log_safe
+from ..watchable import Watchable
+from .classic_group_state import (
+    PREVIOUS_STATES,
+    Action,
+    ClassicGroupState,
+    Event,
+    JoinDeadline,
+    SyncDeadline,
+    action_for,
+)
+from .classic_members import (
+    NO_ERROR,
+    ClassicMember,
+    ClassicMembers,
+    JoinRequest,
+    JoinResult,
+    JoinResultMember,
+    LeaveRequest,
+    PendingResult,
+    ProtocolsOf,
+    SyncRequest,
+    SyncResult,
+)
+from .clock_reading import ClockReading
+from .committed_offsets import CommittedOffsets
+from .group_config import GroupConfig
+from .group_metadata import GroupMetadata, metadata_of, restore_members
+
+__all__ = ["ClassicGroup"]
+
+logger = logging.getLogger("kproto.broker")
+
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
+
+
+class ClassicGroup(Watchable):
+    """A group of the classic protocol; a new group is Empty.
+
+    `store` is called before a change of the stored metadata takes effect. If it raises, the change
+    does not happen and the request gets the error.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        limits: GroupConfig,
+        store: Callable[[ClassicGroup, ClockReading], None],
+        now: ClockReading,
+    ) -> None:
+        super().__init__()
+        self.group_id = group_id
+        self.state = EMPTY
+        #: Since when, in ms since 1970.
+        self.state_since_ms: int | None = now.timestamp_ms
+        self.generation = 0
+        #: That of the members, such as `consumer`; None for a group that never had one.
+        self.protocol_type: str | None = None
+        #: That of the generation, such as `range`.
+        self.protocol: str | None = None
+        self.offsets = CommittedOffsets()
+        self._limits = limits
+        self._store = store
+        self._members = ClassicMembers()
+        self._previous_state = DEAD
+        self._topics: frozenset[str] | None = None
+        #: Members that have not sent SyncGroup in this generation.
+        self._pending_sync_members: set[str] = set()
+        self._join_deadline: JoinDeadline | None = None
+        self._sync_deadline: SyncDeadline | None = None
+        #: Somebody joined since the delay of the first rebalance began.
+        self._member_joined_during_delay = False
+        self._has_completed_results = False
+
+    # What others want to know
+
+    @property
+    def type(self) -> str:
+        return "classic"
+
+    @property
+    def members(self) -> dict[str, ClassicMember]:
+        """By member id, in the order in which they joined. Not to be changed."""
+        return self._members.members
+
+    @property
+    def static_ids(self) -> dict[str, str]:
+        """The member ids of static members, by instance id. Not to be changed."""
+        return self._members.static_ids
+
+    @property
+    def pending_ids(self) -> tuple[str, ...]:
+        """Member ids that were given to somebody who has not joined yet (KIP-394)."""
+        return tuple(self._members.pending)
+
+    @property
+    def leader(self) -> str | None:
+        """The member id of the leader."""
+        return self._members.leader
+
+    @property
+    def last_empty_at(self) -> int | None:
+        """Since when nobody is a member, in ms since 1970; None while somebody is."""
+        return self.state_since_ms if self.state is EMPTY else None
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member reads the topic; where that cannot be known, whether it may."""
+        if self._topics is None:
+            return self.protocol_type == PROTOCOL_TYPE
+        return topic in self._topics
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When the group next changes by itself, as `ClockReading.ms`; None for never."""
+        return min(
+            (
+                *self._members.pending.values(),
+                *(it.deadline_ms for it in self.members.values() if it.deadline_ms is not None),
+                *(
+                    it.ends_ms
+                    for it in (self._join_deadline, self._sync_deadline)
+                    if it is not None
+                ),
+            ),
+            default=None,
+        )
+
+    # What a request does
+
+    def join(
+        self, request: JoinRequest, new_id: str, now: ClockReading
+    ) -> PendingResult[JoinResult]:
+        """Take a member in, or in again; `new_id` is for one that has no id yet."""
+        before = self._begin_request(now)
+        pending = self._join(request, new_id, now)
+        self._finish_request(before, now)
+        return pending
+
+    def sync(self, request: SyncRequest, now: ClockReading) -> PendingResult[SyncResult]:
+        """Give a member its assignment, or take those of the leader."""
+        before = self._begin_request(now)
+        pending = self._sync(request, now)
+        self._finish_request(before, now)
+        return pending
+
+    def heartbeat(
+        self, member_id: str, instance_id: str | None, generation: int, now: ClockReading
+    ) -> None:
+        """Let a session go on.
+
+        Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
+        """
+        before = self._begin_request(now)
+        member = self._members.check(member_id, instance_id)
+        self._check_generation(generation)
+        self._reset_session(member, now)
+        self._finish_request(before, now)  # a shorter session than before is over sooner
+        if action_for(Event.HEARTBEAT, self.state) is Action.RESET_SESSION_AND_REJOIN:
+            raise api_error("REBALANCE_IN_PROGRESS", f"group {self.group_id!r} rebalances")
+
+    def leave(self, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
+        """Let members go; for each the name of an error code."""
+        before = self._begin_request(now)
+        errors = [self._leave(one) for one in leaving]
+        if NO_ERROR in errors:
+            self._apply(Event.MEMBERS_LEFT, "members left", now)
+        self._finish_request(before, now)
+        return errors
+
+    def check_deletable(self, now: ClockReading) -> None:
+        """Raises NON_EMPTY_GROUP."""
+        self.advance(now)
+        if action_for(Event.GROUP_DELETED, self.state) is not Action.REMOVE:
+            raise api_error("NON_EMPTY_GROUP", f"group {self.group_id!r} is {self.state}")
+
+    # What time does
+
+    def advance(self, now: ClockReading) -> None:
+        """Carry out what has come due, each at its own moment."""
+        before = self.next_deadline_ms
+        while (due := self.next_deadline_ms) is not None and due <= now.ms:
+            self._run_due(now.at(due))
+        self._notify_if_earlier(before)
+
+    def _run_due(self, now: ClockReading) -> None:
+        if self._join_deadline is not None and self._join_deadline.ends_ms <= now.ms:
+            self._on_join_deadline(self._join_deadline, now)
+        elif self._sync_deadline is not None and self._sync_deadline.ends_ms <= now.ms:
+            self._on_sync_deadline(self._sync_deadline, now)
+        else:
+            self._end_sessions(now)
+
+    def _on_join_deadline(self, phase: JoinDeadline, now: ClockReading) -> None:
+        longer = (
+            phase.extended(self._limits.initial_rebalance_delay_ms)
+            if self._member_joined_during_delay
+            else None
+        )
+        if longer is None:
+            self._complete_join(now)
+        else:
+            self._join_deadline, self._member_joined_during_delay = longer, False
+
+    def _on_sync_deadline(self, phase: SyncDeadline, now: ClockReading) -> None:
+        self._sync_deadline = None
+        if phase.generation == self.generation and self._pending_sync_members:
+            for member_id in tuple(self._pending_sync_members):
+                self._remove(member_id)
+            self._prepare_rebalance("members sent no SyncGroup in time", now)
+
+    def _end_sessions(self, now: ClockReading) -> None:
+        for member_id, deadline_ms in tuple(self._members.pending.items()):
+            if deadline_ms <= now.ms:
+                self._remove(member_id)
+                self._apply(Event.PENDING_MEMBER_EXPIRED, "a new member did not join", now)
+                return
+        for member in self.members.values():
+            if member.deadline_ms is not None and member.deadline_ms <= now.ms:
+                member.deadline_ms = None
+                if member.is_new or not member.is_waiting:
+                    self._remove(member.member_id)
+                    said = log_safe(member.member_id)
+                    self._apply(Event.SESSION_EXPIRED, f"the session of {said} is over", now)
+                return
+
+    # Where a coordinator goes and comes
+
+    def fail_pending_requests(self) -> None:
+        """All that wait hear that the group rebalances, and stay members.
+
+        Nobody's session begins anew by that, so one that does not come back is missed late.
+        """
+        self._fail_pending("REBALANCE_IN_PROGRESS")
+        self._notify_if_earlier(self.next_deadline_ms)
+
+    def _fail_pending(self, error: str) -> None:
+        for member in self.members.values():
+            self._complete_join_result(member, JoinResult(member.member_id, error))
+            self._complete_sync_result(member, SyncResult(error))
+
+    def unload(self, error: str = "NOT_COORDINATOR") -> None:
+        """The coordinator is one no more: all that wait hear so, and nothing is due any more."""
+        self._fail_pending(error)
+        self._members.clear()
+        self._pending_sync_members.clear()
+        self._join_deadline = self._sync_deadline = None
+        self._has_completed_results = False
+        self.notify()
+
+    def restore(self, stored: GroupMetadata, now: ClockReading) -> None:
+        """Be what the log says, a stable generation or an empty group; sessions begin anew."""
+        self.generation, self.protocol = stored.generation, stored.protocol
+        self.protocol_type, self.state_since_ms = stored.protocol_type, stored.state_ms
+        self.state = STABLE if stored.members else EMPTY
+        restore_members(self._members, stored, now)
+        self._topics = self._members.subscribed(self.protocol_type, self.protocol)
+        if len(self.members) > self._limits.max_size:
+            self._prepare_rebalance("the group is larger than group_max_size", now)
+
+    def restore_protocols(
+        self, protocols: ProtocolsOf, reason: str | None, now: ClockReading
+    ) -> None:
+        """Have what members of a group support that was of the consumer protocol.
+
+        For a reason they join again.
+        """
+        for member_id, its in protocols.items():
+            self.members[member_id].protocols = its
+        if reason is not None:
+            self._prepare_rebalance(reason, now)
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """What is stored of it: a stable generation, or an empty group."""
+        return metadata_of(
+            self._members, self.generation, self.protocol_type, self.protocol, self.state_since_ms
+        )
+
+    def check_member(self, member_id: str, instance_id: str | None) -> None:
+        """Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID for a former self."""
+        self._members.check(member_id, instance_id)
+
+    def reset_session(self, member_id: str, now: ClockReading) -> None:
+        """A member has shown that it lives, as a commit does; its session begins anew."""
+        before = self._begin_request(now)
+        self._reset_session(self.members[member_id], now)
+        self._finish_request(before, now)
+
+    def mark_dead(self) -> None:
+        """The group is deleted."""
+        self.state = DEAD
+
+    # JoinGroup
+
+    def _join(
+        self, request: JoinRequest, new_id: str, now: ClockReading
+    ) -> PendingResult[JoinResult]:
+        if not self._members.has_room(self.state, self._limits.max_size, request.member_id):
+            self._remove(request.member_id)
+            return _refused("GROUP_MAX_SIZE_REACHED", "")
+        if not self._members.supports_protocols_of(request, self.state, self.protocol_type):
+            return _refused("INCONSISTENT_GROUP_PROTOCOL", request.member_id)
+        if not request.member_id:
+            return self._join_without_id(request, new_id, now)
+        if request.member_id in self._members.pending:
+            if request.instance_id is not None:  # ids are given to dynamic members alone
+                return _refused("UNKNOWN_SERVER_ERROR", "")
+            return self._add(request, request.member_id, now)
+        try:
+            member = self._members.check(request.member_id, request.instance_id)
+        except BrokerResponseError as error:
+            return PendingResult(JoinResult(request.member_id, error.name))
+        return self._join_again(member, request, now)
+
+    def _join_without_id(
+        self, request: JoinRequest, new_id: str, now: ClockReading
+    ) -> PendingResult[JoinResult]:
+        if request.instance_id is not None:
+            known = self.static_ids.get(request.instance_id)
+            if known is not None:
+                return self._replace(self.members[known], request, new_id, now)
+        elif request.requires_known_member_id:
+            self._members.pending[new_id] = now.ms + request.session_timeout_ms
+            return _refused("MEMBER_ID_REQUIRED", new_id)
+        return self._add(request, new_id, now)
+
+    def _add(
+        self, request: JoinRequest, member_id: str, now: ClockReading
+    ) -> PendingResult[JoinResult]:
+        pending = PendingResult[JoinResult]()
+        member = ClassicMember(
+            member_id,
+            request.instance_id,
+            request.client_id,
+            request.client_host,
+            request.session_timeout_ms,
+            request.rebalance_timeout_ms,
+            request.protocols,
+            is_new=True,
+            deadline_ms=now.ms + self._limits.new_member_join_timeout_ms,
+            pending_join=pending,
+        )
+        if self.state is PREPARING and self._previous_state is EMPTY:
+            self._member_joined_during_delay = True
+        if not self.members:
+            self.protocol_type = request.protocol_type
+        self._members.add(member)
+        self._apply(Event.MEMBER_JOINED, request.because("a new member"), now)
+        return pending
+
+    def _join_again(
+        self, member: ClassicMember, request: JoinRequest, now: ClockReading
+    ) -> PendingResult[JoinResult]:
+        event = Event.FOLLOWER_REJOINED_UNCHANGED
+        if request.protocols != member.protocols:
+            event = Event.REJOINED_WITH_CHANGES
+        elif member.member_id == self.leader:
+            event = Event.LEADER_REJOINED
+        if action_for(event, self.state) is Action.RESPOND:
+            leads = member.member_id == self.leader
+            return PendingResult(
+                self._join_result(
+                    member, self._members.join_result_members(self.protocol) if leads else ()
+                )
+            )
+        pending = member.rejoin(request)
+        self._apply(event, request.because(event.value), now)
+        return pending
+
+    def _replace(
+        self, former: ClassicMember, request: JoinRequest, new_id: str, now: ClockReading
+    ) -> PendingResult[JoinResult]:
+        """A static member has begun anew: its former self hears so, its assignment stays."""
+        former_leader = self.leader
+        self._complete_join_result(former, JoinResult(former.member_id, "FENCED_INSTANCE_ID"))
+        self._complete_sync_result(former, SyncResult("FENCED_INSTANCE_ID"))
+        member = self._members.replace(former, new_id)
+        self._move_pending_sync(new_id, former.member_id)
+        self._reset_session(member, now)  # for as long as its former self wanted
+        pending = member.rejoin(request)
+        event = Event.STATIC_MEMBER_REPLACED
+        if self.state is STABLE and self._members.select_protocol() != self.protocol:
+            event = Event.STATIC_MEMBER_REPLACED_WITH_CHANGES
+        if action_for(event, self.state) is not Action.RESPOND_TO_REPLACED_MEMBER:
+            self._apply(event, request.because(event.value), now)
+            return pending
+        try:
+            self._store(self, now)
+        except BrokerResponseError as error:
+            told = replace(self._join_result(member, ()), member_id="", leader=former_leader or "")
+            self._complete_join_result(member, replace(told, error=error.name))
+            self._restore_replaced_member(former, member, now)
+            return pending
+        leads = member.member_id == self.leader
+        if request.supports_skipping_assignment:
+            told = replace(
+                self._join_result(
+                    member, self._members.join_result_members(self.protocol) if leads else ()
+                ),
+                skip_assignment=leads,
+            )
+        else:  # who cannot skip it shall not take itself for the leader
+            told = replace(self._join_result(member, ()), leader=former_leader or "")
+        self._complete_join_result(member, told)
+        return pending
+
+    def _restore_replaced_member(
+        self, former: ClassicMember, member: ClassicMember, now: ClockReading
+    ) -> None:
+        """A static member has not begun anew: its former self is a member again, as it was."""
+        self._members.swap(member, former)
+        self._move_pending_sync(former.member_id, member.member_id)
+        self._reset_session(former, now)
+
+    def _move_pending_sync(self, member_id: str, instead_of: str) -> None:
+        if instead_of in self._pending_sync_members:
+            self._pending_sync_members.remove(instead_of)
+            self._pending_sync_members.add(member_id)
+
+    # SyncGroup
+
+    def _sync(self, request: SyncRequest, now: ClockReading) -> PendingResult[SyncResult]:
+        try:
+            member = self._members.check(request.member_id, request.instance_id)
+            self._check_generation(request.generation)
+        except BrokerResponseError as error:
+            return PendingResult(SyncResult(error.name))
+        if not request.matches_protocol(self.protocol_type, self.protocol):
+            return PendingResult(SyncResult("INCONSISTENT_GROUP_PROTOCOL"))
+        leads = member.member_id == self.leader
+        what = action_for(Event.LEADER_SYNCED if leads else Event.FOLLOWER_SYNCED, self.state)
+        if what is Action.REBALANCE_IN_PROGRESS:
+            return PendingResult(SyncResult("REBALANCE_IN_PROGRESS"))
+        self._pending_sync_members.discard(member.member_id)
+        if not self._pending_sync_members:
+            self._sync_deadline = None
+        if what is Action.RESPOND:
+            return PendingResult(self._sync_result(member))
+        pending = member.pending_sync = member.pending_sync or PendingResult()
+        if what is Action.STORE_ASSIGNMENT:
+            self._assign(request.assignments, now)
+        return pending
+
+    def _assign(self, assignments: Mapping[str, bytes], now: ClockReading) -> None:
+        """Who is not named is assigned nothing; nobody is, where that cannot be written."""
+        for member in self.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+        try:
+            self._store(self, now)
+        except BrokerResponseError as error:
+            self._clear_assignments(error.name, now)
+            self._prepare_rebalance(f"the assignments are not written: {error}", now)
+            return
+        self._transition(STABLE, "the leader assigned", now)
+        for member in self.members.values():
+            if self._complete_sync_result(member, self._sync_result(member)):
+                self._reset_session(member, now)
+
+    def _clear_assignments(self, error: str, now: ClockReading) -> None:
+        """Nobody is assigned anything, and who waits for it hears of the error."""
+        for member in self.members.values():
+            member.assignment = b""
+            if self._complete_sync_result(member, SyncResult(error)):
+                self._reset_session(member, now)
+
+    # Rebalances
+
+    def _apply(self, event: Event, reason: str, now: ClockReading) -> None:
+        """What the table says for the group as a whole."""
+        what = action_for(event, self.state)
+        if what is Action.PREPARE_REBALANCE:
+            self._prepare_rebalance(reason, now)
+        elif self._may_complete_join(what) and self._members.has_all_joined:
+            self._complete_join(now)
+
+    def _may_complete_join(self, what: Action) -> bool:
+        """Whether joining is over once all have joined; a first rebalance waits for its delay."""
+        return what is Action.MAYBE_COMPLETE_JOIN_WITHOUT_DELAY or (
+            what is Action.MAYBE_COMPLETE_JOIN and self._previous_state is not EMPTY
+        )
+
+    def _prepare_rebalance(self, reason: str, now: ClockReading) -> None:
+        """The members shall join again; a first rebalance waits for more of them (KIP-134)."""
+        if self.state is COMPLETING:
+            self._clear_assignments("REBALANCE_IN_PROGRESS", now)
+        self._pending_sync_members.clear()
+        self._sync_deadline = None
+        timeout_ms = self._members.rebalance_timeout_ms
+        is_first = self.state is EMPTY
+        self._transition(PREPARING, reason, now)
+        if is_first:
+            delay_ms = self._limits.initial_rebalance_delay_ms
+            self._join_deadline = JoinDeadline.first(now.ms, delay_ms, timeout_ms)
+        elif self._members.has_all_joined:
+            self._complete_join(now)
+        else:
+            self._join_deadline = JoinDeadline(now.ms + timeout_ms)
+
+    def _complete_join(self, now: ClockReading) -> None:
+        """The next generation, of all who have joined and of static members, who may come later."""
+        self._join_deadline = None
+        for member in tuple(self.members.values()):
+            if member.pending_join is None and member.instance_id is None:
+                self._remove(member.member_id)
+        if not self._members.elect_leader() and self.members:
+            # Static members alone, none of which has joined: their sessions decide.
+            self._join_deadline = JoinDeadline(now.ms + max(1, self._members.rebalance_timeout_ms))
+            return
+        self.generation += 1
+        self._pending_sync_members = set(self.members)
+        if not self.members:
+            self.protocol = None
+            self._topics = self._members.subscribed(self.protocol_type, self.protocol)
+            self._transition(EMPTY, "nobody is left", now)
+            self._store_empty(now)
+            return
+        self.protocol = self._members.select_protocol()
+        self._topics = self._members.subscribed(self.protocol_type, self.protocol)
+        self._transition(COMPLETING, "all have joined, or their time is over", now)
+        self._sync_deadline = SyncDeadline(
+            now.ms + self._members.rebalance_timeout_ms, self.generation
+        )
+        told = self._members.join_result_members(self.protocol)
+        for member in self.members.values():
+            leads = member.member_id == self.leader
+            self._complete_join_result(member, self._join_result(member, told if leads else ()))
+            self._reset_session(member, now)
+            member.is_new = False
+
+    def _store_empty(self, now: ClockReading) -> None:
+        """Where that cannot be written, the next coordinator has members whose sessions end."""
+        try:
+            self._store(self, now)
+        except BrokerResponseError as error:
+            logger.warning("group %s is not written: %s", log_safe(self.group_id), error)
+
+    def _transition(self, state: ClassicGroupState, reason: str, now: ClockReading) -> None:
+        assert self.state in PREVIOUS_STATES[state], f"{self.state} cannot become {state}"
+        self._previous_state, self.state = self.state, state
+        self.state_since_ms = now.timestamp_ms
+        logger.info(
+            "group %s is %s, generation %d, %d members: %s",
+            log_safe(self.group_id),
+            state,
+            self.generation,
+            len(self.members),
+            log_safe(reason),
+        )
+
+    # Members
+
+    def _leave(self, leaving: LeaveRequest) -> str:
+        """Let one go; the name of an error code."""
+        try:
+            member_id = self._members.id_to_remove(leaving.member_id, leaving.instance_id)
+        except BrokerResponseError as error:
+            return error.name
+        self._remove(member_id)
+        logger.info(
+            "group %s: %s left: %s",
+            log_safe(self.group_id),
+            log_safe(member_id),
+            log_safe(leaving.reason or "no reason given"),
+        )
+        return NO_ERROR
+
+    def _remove(self, member_id: str) -> None:
+        """Let a member go, or an id; what it waits for is answered with UNKNOWN_MEMBER_ID."""
+        member = self.members.get(member_id)
+        if member is not None:
+            self._complete_join_result(member, JoinResult("", "UNKNOWN_MEMBER_ID"))
+            self._complete_sync_result(member, SyncResult("UNKNOWN_MEMBER_ID"))
+        self._members.remove(member_id)
+
+    def _reset_session(self, member: ClassicMember, now: ClockReading) -> None:
+        member.deadline_ms = now.ms + member.session_timeout_ms
+
+    def _check_generation(self, generation: int) -> None:
+        if generation != self.generation:
+            raise api_error(
+                "ILLEGAL_GENERATION",
+                f"group {self.group_id!r} has generation {self.generation}, not {generation}",
+            )
+
+    # Answers
+
+    def _join_result(
+        self, member: ClassicMember, members: tuple[JoinResultMember, ...]
+    ) -> JoinResult:
+        return JoinResult(
+            member.member_id,
+            generation=self.generation,
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            leader=self.leader or "",
+            members=members,
+        )
+
+    def _sync_result(self, member: ClassicMember) -> SyncResult:
+        return SyncResult(
+            protocol_type=self.protocol_type, protocol=self.protocol, assignment=member.assignment
+        )
+
+    def _complete_join_result(self, member: ClassicMember, answer: JoinResult) -> None:
+        pending, member.pending_join = member.pending_join, None
+        if pending is not None:
+            pending.answer = answer
+            self._has_completed_results = True
+
+    def _complete_sync_result(self, member: ClassicMember, answer: SyncResult) -> bool:
+        pending, member.pending_sync = member.pending_sync, None
+        if pending is not None:
+            pending.answer = answer
+            self._has_completed_results = True
+        return pending is not None
+
+    # Whoever waits
+
+    def _begin_request(self, now: ClockReading) -> int | None:
+        self.advance(now)
+        return self.next_deadline_ms
+
+    def _finish_request(self, before: int | None, now: ClockReading) -> None:
+        """After a request: what is due at once is done, as a delay of nothing is."""
+        self.advance(now)
+        self._notify_if_earlier(before)
+
+    def _notify_if_earlier(self, before: int | None) -> None:
+        """Wake who waits where there is an answer, or something earlier to wait for."""
+        after = self.next_deadline_ms
+        is_nearer = after is not None and (before is None or after < before)
+        if self._has_completed_results or is_nearer:
+            self._has_completed_results = False
+            self.notify()
+
+
+def _refused(error: str, member_id: str) -> PendingResult[JoinResult]:
+    return PendingResult(JoinResult(member_id, error))

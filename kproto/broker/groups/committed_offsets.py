@@ -1,0 +1,161 @@
+"""The committed offsets of a group, and when they have had their time (KIP-211).
+
+Owns what is kept of a commit and the rules of its expiry. Plain data: times are ms of the wall
+clock. Knows no message, no log and no request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
+
+from ...wire.uuid import ZERO_UUID, Uuid
+
+__all__ = [
+    "CommittedOffset",
+    "CommittedOffsets",
+    "ExpirableGroup",
+    "TopicPartition",
+    "exceeds_max_length",
+    "expired_offsets",
+]
+
+#: What a commit without a leader epoch has.
+NO_EPOCH: Final = -1
+
+
+class TopicPartition(NamedTuple):
+    """A partition by the name of its topic."""
+
+    topic: str
+    partition: int
+
+
+class CommittedOffset(NamedTuple):
+    """What is kept of one commit.
+
+    `offset` is the next record to be read. `commit_ms` is when it was committed, and `expire_ms`
+    when it ends, None where the retention of the broker says so. `topic_id` is that of the topic
+    when it was committed, zero where nobody knew it.
+    """
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    metadata: str = ""
+    commit_ms: int = -1
+    expire_ms: int | None = None
+    topic_id: Uuid = ZERO_UUID
+
+    def is_of(self, topic_id: Uuid) -> bool:
+        """Whether it was committed for that topic, and not for another that had its name."""
+        return ZERO_UUID in (self.topic_id, topic_id) or self.topic_id == topic_id
+
+
+class CommittedOffsets:
+    """The committed offsets of one group, by topic and partition."""
+
+    def __init__(self) -> None:
+        self._by_topic: dict[str, dict[int, CommittedOffset]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_topic.values()))
+
+    def __iter__(self) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
+        """All of them, topic by topic in the order of their first commits."""
+        for topic, its in self._by_topic.items():
+            for partition, committed in its.items():
+                yield TopicPartition(topic, partition), committed
+
+    @property
+    def topics(self) -> list[str]:
+        """The names of the topics that have some."""
+        return list(self._by_topic)
+
+    def of_topic(self, topic: str) -> dict[int, CommittedOffset]:
+        """Those of one topic by partition; a copy, empty where there are none."""
+        return dict(self._by_topic.get(topic, ()))
+
+    def get(self, topic: str, partition: int) -> CommittedOffset | None:
+        """That of one partition; None where nothing is committed."""
+        return self._by_topic.get(topic, {}).get(partition)
+
+    def put(self, topic: str, partition: int, committed: CommittedOffset) -> None:
+        """Take a commit, in place of an older one."""
+        self._by_topic.setdefault(topic, {})[partition] = committed
+
+    def remove(self, topic: str, partition: int) -> bool:
+        """Drop what is committed for a partition; whether something was."""
+        its = self._by_topic.get(topic, {})
+        if its.pop(partition, None) is None:
+            return False
+        if not its:
+            del self._by_topic[topic]
+        return True
+
+    def of_deleted_topic(self, topic: str, topic_id: Uuid) -> list[TopicPartition]:
+        """What goes with a topic that is deleted: not what was committed for one after it."""
+        return [
+            TopicPartition(topic, partition)
+            for partition, committed in self.of_topic(topic).items()
+            if committed.is_of(topic_id)
+        ]
+
+
+class ExpirableGroup(Protocol):
+    """What expiry asks of a group; `last_empty_at` is in ms, None where nobody knows it."""
+
+    offsets: CommittedOffsets
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def protocol_type(self) -> str | None: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def last_empty_at(self) -> int | None: ...
+
+    def is_subscribed_to(self, topic: str) -> bool: ...
+
+
+def expired_offsets(group: ExpirableGroup, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+    """The partitions of a group whose offsets have had their time at `now_ms` (KIP-211).
+
+    | group | `retention_ms` counts |
+    |---|---|
+    | of simple consumers: no protocol type | from the commit |
+    | of the consumer protocol | from the commit, for topics that nobody subscribes to |
+    | without members | from when the last one left |
+    | of consumers, stable | from the commit, for topics that nobody subscribes to |
+    | any other | not |
+
+    A commit that brought an end of its own has that (OffsetCommit v2 to v4).
+    """
+    if group.protocol_type is None or group.type == "consumer":
+        since: int | None = None
+    elif group.state == "Empty":
+        since = group.last_empty_at
+    elif group.protocol_type == "consumer" and group.state == "Stable":
+        since = None
+    else:
+        return []
+    return [
+        place
+        for place, committed in group.offsets
+        if not group.is_subscribed_to(place.topic)
+        and _end(committed, since, retention_ms) <= now_ms
+    ]
+
+
+def _end(committed: CommittedOffset, since: int | None, retention_ms: int) -> int:
+    if committed.expire_ms is not None:
+        return committed.expire_ms
+    return (committed.commit_ms if since is None else since) + retention_ms
+
+
+def exceeds_max_length(metadata: str | None, most: int) -> bool:
+    """Whether the metadata of a commit has more than `most` characters, as Java counts them."""
+    return metadata is not None and len(metadata.encode("utf-16-le", "surrogatepass")) > 2 * most

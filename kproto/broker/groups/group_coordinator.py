@@ -1,0 +1,532 @@
+"""The group coordinator: finds, creates, stores, loads and expires the groups of a cluster.
+
+`GroupCoordinator` knows which node coordinates a group: the leader of the group's partition of
+`__consumer_offsets`. It writes the records of a change there before the change takes effect. When
+a partition gets another leader, or loses the end of its log, its groups are unloaded, and the next
+request loads them from the log. `GroupMetadataManager` has the loaded groups by id and converts
+them between the protocols. Knows no request, no clock and no connection.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
+
+from ...records import Record, RecordBatch
+from ...stored.coordinator import CoordinatorRecord
+from ...wire.errors import BrokerResponseError, KprotoError
+from ..api_error import api_error
+from ..coordinators import partition_of
+from ..leader_and_isr import NO_LEADER
+from ..log_escaping import log_safe
+from ..storage.partition import Partition
+from ..topics import Topic, Topics
+from .classic_group import ClassicGroup
+from .classic_group_state import ClassicGroupState
+from .clock_reading import ClockReading
+from .committed_offsets import TopicPartition, expired_offsets
+from .consumer import ConsumerGroup
+from .consumer.group_change import GroupChange
+from .consumer.persisted_state import PersistedState
+from .coordinator_records import (
+    OFFSETS_TOPIC,
+    StoredGroup,
+    batch_of,
+    group_record,
+    group_tombstone,
+    load,
+    offset_tombstone,
+)
+from .group_config import ConsumerGroupConfig, GroupConfig
+from .migration import convert_to_classic_group, convert_to_consumer_group, group_tombstones_of
+
+__all__ = [
+    "OFFSETS_TOPIC",
+    "OFFSETS_TOPIC_CONFIGS",
+    "AnyGroup",
+    "GroupCoordinator",
+    "GroupMetadataManager",
+]
+
+logger = logging.getLogger("kproto.broker")
+
+#: What Kafka creates the topic with; its segments are 100 MiB (offsets.topic.segment.bytes).
+OFFSETS_TOPIC_CONFIGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "104857600",
+    }
+)
+
+#: What a coordinator answers where a batch is larger than its log takes.
+_TOO_LARGE: Final = "UNKNOWN_SERVER_ERROR"
+
+#: What a coordinator answers where its log does not take what it writes: Kafka's
+#: CoordinatorOperationExceptionHelper.
+_ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "KAFKA_STORAGE_ERROR": "NOT_COORDINATOR",
+        "NOT_ENOUGH_REPLICAS": "COORDINATOR_NOT_AVAILABLE",
+        "MESSAGE_TOO_LARGE": _TOO_LARGE,
+    }
+)
+
+
+class _Loaded(NamedTuple):
+    """A partition whose groups are at hand, of so many; `unload` is called when it moves."""
+
+    partition: Partition
+    partitions: int
+    unload: Callable[[], None]
+
+
+class GroupCoordinator:
+    """The groups of a cluster, each with the coordinator that leads its partition.
+
+    `retention_ms` is how long offsets are kept, `check_interval_ms` how long a group without
+    members and offsets is (offsets.retention.minutes, offsets.retention.check.interval.ms).
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        groups: GroupMetadataManager,
+        *,
+        retention_ms: int,
+        check_interval_ms: int,
+    ) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._retention_ms = retention_ms
+        self._check_interval_ms = check_interval_ms
+        self._loaded: dict[int, _Loaded] = {}
+        groups.write = self.append
+
+    # Who coordinates
+
+    @property
+    def topic(self) -> Topic | None:
+        """The topic; None before it is created."""
+        return self._topics.get(OFFSETS_TOPIC)
+
+    def partition(self, group_id: str) -> Partition | None:
+        """The partition of a group; None before the topic is created.
+
+        Its `moved` tells of another coordinator.
+        """
+        topic = self.topic
+        if topic is None:
+            return None
+        return topic.partitions[partition_of(group_id, len(topic.partitions))]
+
+    def coordinator(self, group_id: str) -> int:
+        """The node that coordinates a group; NO_LEADER for none."""
+        partition = self.partition(group_id)
+        return NO_LEADER if partition is None else partition.leader_and_isr.leader
+
+    def check_coordinator(self, node_id: int, group_id: str) -> Partition:
+        """The partition of a group that this node coordinates. Raises NOT_COORDINATOR."""
+        partition = self.partition(group_id)
+        if partition is None or partition.leader_and_isr.leader != node_id:
+            raise api_error("NOT_COORDINATOR", f"broker {node_id} does not coordinate that group")
+        return partition
+
+    # Groups
+
+    def find(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup | None:
+        """A group, as it is now; None where there is none. Raises NOT_COORDINATOR."""
+        self._load(self.check_coordinator(node_id, group_id), now)
+        group = self._groups.find(group_id, now)
+        return None if group is None or self._remove_expired(group, now) else group
+
+    def get_or_create(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup:
+        """The same; a group that is not there is made, and not written. Raises NOT_COORDINATOR."""
+        return self.find(node_id, group_id, now) or self._groups.get_or_create(
+            group_id, now, persist=False
+        )
+
+    def get_or_create_classic_group(
+        self, node_id: int, group_id: str, now: ClockReading
+    ) -> AnyGroup:
+        """The group for a member of the classic protocol that has no id yet.
+
+        Raises NOT_COORDINATOR, and as `append` does.
+        """
+        self.find(node_id, group_id, now)
+        return self._groups.get_or_create_classic_group(group_id, now)
+
+    def get_or_create_consumer_group(
+        self, node_id: int, group_id: str, now: ClockReading
+    ) -> ConsumerGroup:
+        """The group for a member of the consumer protocol that joins.
+
+        Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a classic group that stays one.
+        """
+        self.find(node_id, group_id, now)
+        return self._groups.get_or_create_consumer_group(group_id, now)
+
+    def groups_of(self, node_id: int, now: ClockReading) -> list[AnyGroup]:
+        """Every group that a node coordinates, as it is now."""
+        topic = self.topic
+        for partition in () if topic is None else topic.partitions:
+            if partition.leader_and_isr.leader == node_id:
+                self._load(partition, now)
+        return [
+            group
+            for group in self._groups.all(now)
+            if self.coordinator(group.group_id) == node_id and not self._remove_expired(group, now)
+        ]
+
+    # What the log says
+
+    def append(
+        self, group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading
+    ) -> None:
+        """Write what a change of a group has changed, as one batch; nothing for no records.
+
+        Whoever changes a group writes first: what cannot be written has not happened. Raises
+        NOT_COORDINATOR where there is no log, or no room in it, COORDINATOR_NOT_AVAILABLE where too
+        few replicas are in sync, and UNKNOWN_SERVER_ERROR for more than a batch of the topic may
+        hold, as Kafka does.
+        """
+        topic = self.topic
+        partition = self.partition(group_id)
+        if topic is None or partition is None:
+            raise api_error("NOT_COORDINATOR", f"there is no {OFFSETS_TOPIC}")
+        if not records:
+            return
+        batch = RecordBatch(batch_of(records, now.timestamp_ms))
+        try:
+            topic.check_in_sync(partition.index)
+            if batch.size_in_bytes > topic.config.max_message_bytes:
+                raise api_error(
+                    "MESSAGE_TOO_LARGE",
+                    f"the batch has {batch.size_in_bytes} bytes, and {OFFSETS_TOPIC} takes "
+                    f"{topic.config.max_message_bytes}",
+                )
+            partition.log.append(batch, now.timestamp_ms)
+        except BrokerResponseError as error:
+            raise api_error(_ERRORS_OF_WRITING.get(error.name, error.name), error.detail) from None
+
+    def on_topic_deleted(self, deleted: Topic, now: ClockReading) -> None:
+        """The offsets of a topic that was deleted go with it.
+
+        Where nobody coordinates a group they stay, as in Kafka, where nobody hears of it.
+        """
+        topic = self.topic
+        for partition in () if topic is None else topic.partitions:
+            if partition.leader_and_isr.leader != NO_LEADER:
+                self._load(partition, now)
+        for group in self._groups.all(now):
+            if self.coordinator(group.group_id) != NO_LEADER:
+                gone = group.offsets.of_deleted_topic(deleted.name, deleted.topic_id)
+                self._remove_offsets(group, gone, now)
+
+    def delete(self, group: AnyGroup, now: ClockReading) -> None:
+        """A group and its offsets are no more. Raises as `append` does."""
+        places = [place for place, _ in group.offsets]
+        records = [offset_tombstone(group.group_id, *place) for place in places]
+        if isinstance(group, ConsumerGroup):
+            records += group_tombstones_of(group.persisted, group.group_id)
+        else:
+            records.append(group_tombstone(group.group_id))
+        self.append(group.group_id, records, now)
+        self._groups.delete(group)
+
+    def _remove_expired(self, group: AnyGroup, now: ClockReading) -> bool:
+        """Drop what has had its time; whether the group went with it."""
+        places = expired_offsets(group, now.timestamp_ms, self._retention_ms)
+        if group.state == ClassicGroupState.EMPTY and len(places) == len(group.offsets):
+            since = group.last_empty_at
+            if places or since is None or now.timestamp_ms - since >= self._check_interval_ms:
+                return self._delete_expired_group(group, places, now)
+        self._remove_offsets(group, places, now)
+        return False
+
+    def _delete_expired_group(
+        self, group: AnyGroup, places: Sequence[TopicPartition], now: ClockReading
+    ) -> bool:
+        """A group whose last offsets, `places`, have had their time goes with them; whether so."""
+        try:
+            self.delete(group, now)
+        except BrokerResponseError as error:
+            if places and error.name == _TOO_LARGE and self._remove_offsets(group, places, now):
+                return self._delete_expired_group(group, (), now)
+            said = log_safe(group.group_id)
+            logger.warning("group %s stays, though over: %s", said, error)
+            return False
+        return True
+
+    def _remove_offsets(
+        self, group: AnyGroup, places: Sequence[TopicPartition], now: ClockReading
+    ) -> bool:
+        """Drop offsets, in as many batches as it takes, as in Kafka; whether all are gone."""
+        try:
+            records = [offset_tombstone(group.group_id, *place) for place in places]
+            self.append(group.group_id, records, now)
+        except BrokerResponseError as error:
+            if error.name == _TOO_LARGE and len(places) > 1:
+                half = len(places) // 2
+                first, second = places[:half], places[half:]
+                return self._remove_offsets(group, first, now) and self._remove_offsets(
+                    group, second, now
+                )
+            said = log_safe(group.group_id)
+            logger.warning("offsets of group %s stay, though over: %s", said, error)
+            return False
+        for place in places:
+            group.offsets.remove(*place)
+        return True
+
+    def unload(self) -> None:
+        """Nobody coordinates for now: all that wait hear so."""
+        for index in tuple(self._loaded):
+            self._unload(index)
+
+    def _load(self, partition: Partition, now: ClockReading) -> None:
+        """Have the groups of a partition as its log says, until its leader or its end changes."""
+        topic = self.topic
+        assert topic is not None
+        index = partition.index
+        if index in self._loaded:
+            return
+        unload = partial(self._unload, index)
+        self._loaded[index] = _Loaded(partition, len(topic.partitions), unload)
+        partition.moved.watchers.add(unload)
+        found = load(_records(partition))
+        for group_id, stored in found.items():
+            self._groups.restore(group_id, stored, now)
+        if found:
+            logger.info("%s-%d: %d groups are read", OFFSETS_TOPIC, index, len(found))
+
+    def _unload(self, index: int) -> None:
+        loaded = self._loaded.pop(index)
+        loaded.partition.moved.watchers.discard(loaded.unload)
+        for group_id in self._groups.ids:
+            if partition_of(group_id, loaded.partitions) == index:
+                self._groups.unload(group_id)
+
+
+def _records(partition: Partition) -> Iterator[Record]:
+    """Every record of a log, but for batches that cannot be read: an admin may write some."""
+    for batch in partition.log:
+        if batch.is_control:
+            continue
+        try:
+            records = list(batch.records(from_offset=partition.log.start_offset))
+        except KprotoError as error:
+            logger.warning("%s-%d is read past: %s", OFFSETS_TOPIC, partition.index, error)
+            continue
+        yield from records
+
+
+AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
+"""A group of either protocol."""
+
+#: What bounds a group of the consumer protocol, by its id.
+ConfigOf: TypeAlias = Callable[[str], ConsumerGroupConfig]
+
+Write: TypeAlias = Callable[[str, Sequence[CoordinatorRecord], ClockReading], None]
+
+
+class GroupMetadataManager:
+    """The groups that coordinators have at hand; `write` is called with what each changes.
+
+    A classic group is stored when its first member makes it, and when it is stable or empty, one of
+    the consumer protocol whenever it changes. `write` raises BrokerResponseError where that cannot
+    be written.
+    """
+
+    def __init__(
+        self,
+        limits: GroupConfig,
+        consumer: ConsumerGroupConfig | ConfigOf | None = None,
+        topics: Topics | None = None,
+    ) -> None:
+        self.write: Write = _discard
+        self._limits = limits
+        bounds = consumer or ConsumerGroupConfig()
+        self._consumer_limits: ConfigOf = bounds if callable(bounds) else lambda group_id: bounds
+        self._topics = Topics() if topics is None else topics
+        self._groups: dict[str, AnyGroup] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all groups, in the order in which they were made."""
+        return tuple(self._groups)
+
+    def find(self, group_id: str, now: ClockReading) -> AnyGroup | None:
+        """The group as it is now; None where there is none."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return None
+        group.advance(now)
+        return self._groups.get(group_id)  # another, where the last of its protocol has gone
+
+    def get_or_create(self, group_id: str, now: ClockReading, *, persist: bool) -> AnyGroup:
+        """The same; an empty classic one where there was none, which is stored for `persist`.
+
+        As in Kafka, a group is stored before its first member joins, and not because somebody
+        commits offsets, which are stored themselves. Raises BrokerResponseError where that cannot
+        be written; then there is no such group.
+        """
+        group = self.find(group_id, now)
+        if group is None:
+            group = self._new_classic_group(group_id, now)
+            if persist:
+                self._store(group, now)
+            self._groups[group_id] = group
+            logger.info("group %s is new", log_safe(group_id))
+        return group
+
+    def get_or_create_classic_group(self, group_id: str, now: ClockReading) -> AnyGroup:
+        """The group that a member of the classic protocol joins that has no id yet.
+
+        A classic one is made where there is none, and in place of an empty one of the consumer
+        protocol. Raises BrokerResponseError.
+        """
+        group = self.get_or_create(group_id, now, persist=True)
+        if isinstance(group, ConsumerGroup) and not group.members:
+            classic = self._new_classic_group(group_id, now)
+            records = [
+                *group_tombstones_of(group.persisted, group_id),
+                group_record(group_id, classic.metadata),
+            ]
+            self.write(group_id, records, now)
+            self._install(group, classic)
+            return classic
+        return group
+
+    def get_or_create_consumer_group(self, group_id: str, now: ClockReading) -> ConsumerGroup:
+        """The group that a member of the consumer protocol joins.
+
+        A new one is one of the cluster's once it has stored something, and so is one in place of a
+        classic group: an empty one is replaced, one with members is converted if it can be. Raises
+        GROUP_ID_NOT_FOUND where it cannot, and UNKNOWN_SERVER_ERROR where it cannot yet.
+        """
+        group = self.find(group_id, now)
+        if isinstance(group, ConsumerGroup):
+            return group
+        state: PersistedState | None = None
+        written: list[CoordinatorRecord] = []
+        if group is not None and group.members:
+            state, written = convert_to_consumer_group(
+                group, self._consumer_limits(group_id), self._topics
+            )
+        elif group is not None:
+            written = [group_tombstone(group_id)]
+        return self._new_consumer_group(group_id, now, StoredGroup(None, state), written)
+
+    def restore(self, group_id: str, stored: StoredGroup, now: ClockReading) -> None:
+        """Take a group as the log says it; without metadata it is one of simple consumers."""
+        group: AnyGroup
+        if stored.consumer is not None:
+            group = self._new_consumer_group(group_id, now, stored)
+        else:
+            group = self._new_classic_group(group_id, now)
+        self._groups[group_id] = group
+        group.offsets = stored.offsets
+        if isinstance(group, ClassicGroup) and stored.metadata is not None:
+            group.restore(stored.metadata, now)
+
+    def all(self, now: ClockReading) -> Iterator[AnyGroup]:
+        """Every group as it is now, in the order in which they were made."""
+        for group_id in self.ids:
+            group = self.find(group_id, now)
+            if group is not None:
+                yield group
+
+    def delete(self, group: AnyGroup) -> None:
+        """Forget a group, in which nobody is any more."""
+        del self._groups[group.group_id]
+        group.mark_dead()
+        logger.info("group %s is deleted", log_safe(group.group_id))
+
+    def unload(self, group_id: str) -> None:
+        """The coordinator of a group is one no more; the next reads the log."""
+        self._groups.pop(group_id).unload()
+
+    def on_config_changed(self, group_id: str) -> None:
+        """What bounds a group is something else from now on."""
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            group.limits = self._consumer_limits(group_id)
+
+    # What groups of the consumer protocol ask of their keeper
+
+    def store(
+        self, group: ConsumerGroup, records: Sequence[CoordinatorRecord], now: ClockReading
+    ) -> None:
+        """Write records, and have the group be that of its id. Raises BrokerResponseError."""
+        self.write(group.group_id, records, now)
+        former = self._groups.get(group.group_id)
+        if former is not group:
+            self._install(former, group)
+
+    def downgrade(
+        self,
+        group: ConsumerGroup,
+        change: GroupChange,
+        leaving: Collection[str],
+        why: str | None,
+        now: ClockReading,
+    ) -> None:
+        """Make a classic group of one that is as a change has it, without those that leave.
+
+        For a reason, `why`, its members join again. Raises BrokerResponseError.
+        """
+        group_id, persisted = group.group_id, change.state
+        metadata, protocols = convert_to_classic_group(persisted, leaving, self._topics, now)
+        records = [*group_tombstones_of(persisted, group_id), group_record(group_id, metadata)]
+        self.write(group_id, [*change.records, *records], now)
+        classic = self._new_classic_group(group_id, now)
+        self._install(group, classic)
+        classic.restore(metadata, now)
+        classic.restore_protocols(protocols, why, now)
+
+    def _install(self, former: AnyGroup | None, group: AnyGroup) -> None:
+        """Let a group be that of its id, with the offsets of the one that was."""
+        self._groups[group.group_id] = group
+        said = log_safe(group.group_id)
+        if former is None:
+            logger.info("group %s is new, of the consumer protocol", said)
+            return
+        group.offsets = former.offsets
+        logger.info("group %s is a %s group from now on", said, group.type)
+        if isinstance(former, ClassicGroup):
+            former.unload("REBALANCE_IN_PROGRESS")
+        former.mark_dead()
+
+    def _new_classic_group(self, group_id: str, now: ClockReading) -> ClassicGroup:
+        return ClassicGroup(group_id, self._limits, self._store, now)
+
+    def _new_consumer_group(
+        self,
+        group_id: str,
+        now: ClockReading,
+        stored: StoredGroup,
+        written: Sequence[CoordinatorRecord] = (),
+    ) -> ConsumerGroup:
+        return ConsumerGroup(
+            group_id,
+            self._consumer_limits(group_id),
+            self._topics,
+            self,
+            now,
+            state=stored.consumer,
+            written=written,
+        )
+
+    def _store(self, group: ClassicGroup, now: ClockReading) -> None:
+        self.write(group.group_id, [group_record(group.group_id, group.metadata)], now)
+
+
+def _discard(group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading) -> None:
+    """Where nothing is stored."""
