@@ -1,4 +1,4 @@
-"""Folders and files through Hadoop's API, as where they are not on this machine."""
+"""Files and folders through Hadoop's API, as on a remote file system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("atomic", [True, False])
-def test_elsewhere(
+def test_files_of_another_file_system(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, atomic: bool
 ) -> None:
     monkeypatch.setattr(OutputFiles, "local", None)
@@ -40,7 +40,7 @@ def test_elsewhere(
     files.delete(files.child_path("nothing"))
 
 
-def test_what_a_killed_replacement_left_is_put_back(spark: Any, tmp_path: Path) -> None:
+def test_output_is_restored_after_a_killed_replacement(spark: Any, tmp_path: Path) -> None:
     files = OutputFiles(spark, str(tmp_path / "out"))
     files.restore()
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""How far a run is, in words."""
+"""The progress of a run is tracked and formatted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kproto_pipeline.job.progress import Progress, bar_chart, format_lag, summar
 from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 
 
-def test_a_run_is_followed() -> None:
+def test_progress_of_a_run() -> None:
     progress = Progress()
     assert progress.line() == "0 increments, waiting  0 read  behind nothing"
     ranges = (OffsetRange("t", 0, 100, 700), OffsetRange("t", 1, 0, 400), OffsetRange("u", 0, 5, 5))

@@ -1,4 +1,4 @@
-"""What is left out for a filter has no row that the filter takes."""
+"""A range filter leaves out no row that matches the predicates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONDITIONS = st.lists(
 
 
 @given(CONDITIONS, st.integers(0, 9), st.integers(0, 9))
-def test_no_row_that_is_wanted_is_left_out(
+def test_range_filter_keeps_all_matching_rows(
     conditions: list[Predicate], start: int, size: int
 ) -> None:
     parts = {("t", number): start for number in range(3)}
@@ -68,5 +68,5 @@ def test_no_row_that_is_wanted_is_left_out(
     ],
     ids=str,
 )
-def test_what_filters_say(conditions: list[Predicate], found: RangeFilter) -> None:
+def test_predicates_become_a_range_filter(conditions: list[Predicate], found: RangeFilter) -> None:
     assert range_filter_of(conditions) == found

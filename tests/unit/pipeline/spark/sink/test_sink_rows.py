@@ -1,4 +1,4 @@
-"""Which columns rows may have, and which row is told where one is wrong."""
+"""The columns of rows are checked; errors name the row."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ NO_TEXT = pa.Array.from_buffers(
 
 
 @pytest.mark.parametrize("missing", ["value", "headers"])
-def test_a_row_with_an_error_needs_what_it_was(missing: str) -> None:
-    """Without its value it would go out as a tombstone."""
+def test_row_with_an_error_needs_value_and_headers(missing: str) -> None:
+    """Without its value it would be written as a tombstone."""
     texts = [(name, pa.string()) for name in ("topic", "id", "source", "type", "error")]
     columns = dict([*texts, ("value", pa.binary()), ("headers", HEADERS)])
     check_columns(pa.schema(list(columns.items())), EVENTS)
@@ -32,7 +32,7 @@ def test_a_row_with_an_error_needs_what_it_was(missing: str) -> None:
     check_columns(pa.schema(list(columns.items())), EVENTS)
 
 
-def test_a_topic_that_is_no_text_is_told_with_its_row() -> None:
+def test_topic_that_is_no_utf8_names_its_row() -> None:
     rows = pa.RecordBatch.from_arrays(
         [NO_TEXT, pa.array([b"1", b"2", b"3"], pa.binary())], names=["topic", "value"]
     )
@@ -40,8 +40,8 @@ def test_a_topic_that_is_no_text_is_told_with_its_row() -> None:
         sink_rows(rows, PLAIN, 10)
 
 
-def test_the_key_of_a_header_that_is_no_text_is_told_with_its_row() -> None:
-    """The source could not read the record: the fetch of it would fail for ever."""
+def test_header_key_that_is_no_utf8_names_its_row() -> None:
+    """The source could not read such a record."""
     entries = pa.StructArray.from_arrays(
         [NO_TEXT, pa.array([b"", b"", b""], pa.binary())], fields=list(HEADERS.value_type)
     )

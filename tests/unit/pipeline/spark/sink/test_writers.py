@@ -1,4 +1,4 @@
-"""Rows of Spark, where it hands over rows, as the Arrow batches that are written."""
+"""Rows of PySpark 4.0 are converted to Arrow batches."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 @pytest.mark.usefixtures("_zone")
 @pytest.mark.parametrize("month", [1, 7])
-def test_a_time_is_that_of_the_row_in_any_zone(month: int) -> None:
-    """Spark hands over the local time of the worker, without its zone."""
+def test_local_timestamp_of_a_row_becomes_utc(month: int) -> None:
+    """Spark passes the worker's local time, without a zone."""
     moment = datetime(2024, month, 1, 12, tzinfo=UTC)
     handed_over = moment.astimezone().replace(tzinfo=None)
     rows = iter([(handed_over, bytearray(b"v")), (None, None)])
@@ -36,7 +36,7 @@ def test_a_time_is_that_of_the_row_in_any_zone(month: int) -> None:
     assert batch.to_pylist() == [{"time": moment, "value": b"v"}, {"time": None, "value": None}]
 
 
-def test_large_rows_are_few_in_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_bound_an_arrow_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writers, "_BATCH_BYTES", 1_000)
     monkeypatch.setattr(writers, "_BATCH_ROWS", 7)
     sizes = [300, 300, 500, 0, 0, 0, 0, 0, 0, 0, 0, 2_000, 5]
