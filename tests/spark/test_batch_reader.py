@@ -1,4 +1,4 @@
-"""The reader as Spark takes it to its tasks: pickled, and without the driver's session."""
+"""A batch reader, pickled as Spark passes it to tasks, and without the driver's session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.spark.conftest import Topics
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:::pyspark")]
 
 
-def test_the_package_gives_what_it_names() -> None:
+def test_public_names_are_importable() -> None:
     for name in kproto_pipeline.__all__:
         assert getattr(kproto_pipeline, name).__name__ == name
     assert kproto_pipeline.KprotoDataSource is KprotoDataSource
@@ -24,7 +24,7 @@ def test_the_package_gives_what_it_names() -> None:
 
 
 @pytest.mark.parametrize("events", ["false", "true"])
-def test_a_pickled_reader_reads_the_pickled_ranges(
+def test_pickled_reader_reads_pickled_partitions(
     embedded_topics: Topics, topic_name: str, events: str
 ) -> None:
     embedded_topics.fill(topic_name, [ProducerRecord(b"%d" % n, b"k") for n in range(7)])

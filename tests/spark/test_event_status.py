@@ -1,4 +1,4 @@
-"""Which events are duplicates: of each other, and of what was written before."""
+"""Events are duplicates of each other, and of events written before."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def verdicts(
     return [row["status"] for row in judged]
 
 
-def test_what_was_written_within_the_window_is_a_duplicate(spark: Any) -> None:
+def test_event_written_within_the_window_is_a_duplicate(spark: Any) -> None:
     day = int(DAY)
     before = [("a", "1", 10 * day), ("a", "1", 12 * day), ("a", "2", None), ("b", "1", 0)]
     events: list[tuple[tuple[str, str, int | None], str]] = [

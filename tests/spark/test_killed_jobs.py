@@ -1,4 +1,4 @@
-"""A job that is killed at any step and run again: each valid event stands in the output once."""
+"""A job is killed at any step and restarted: each valid event is in the output once."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ RECORDS = [event(1), event(2), event(1), BROKEN[0], event(3, "b"), event(2, "b",
 
 
 class Killed(BaseException):
-    """The end of a process, of which the process itself learns nothing."""
+    """Simulates the kill of a process."""
 
 
 @pytest.fixture
 def no_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is killed clears nothing away."""
+    """Disables cleanup, as in a killed process."""
     for module in (increment_writer, job_run):
         monkeypatch.setattr(module, "cleanup_on_failure", lambda spark, undo: nullcontext())
 
 
 def killed_at(step: str, times: int = 1) -> Callable[[str], None]:
-    """Ends the run at the step, when it comes for the `times`th time."""
+    """Raises at a step when it is reached for the `times`th time."""
     came: list[str] = []
 
     def at(reached: str) -> None:
@@ -56,7 +56,7 @@ def killed_at(step: str, times: int = 1) -> Callable[[str], None]:
 
 
 def ids(folder: Path) -> Counter[str]:
-    """What a reader of the folder sees: the ids of the valid events."""
+    """Returns the ids of the valid events that a reader of the folder sees."""
     if not folder.exists():
         return Counter()
     table = ds.dataset(str(folder), format="parquet", partitioning="hive").to_table()
@@ -85,7 +85,7 @@ STEPS = [step for step in increment_writer.STEPS if step != "dead letters writte
         pytest.param(True, 1, marks=pytest.mark.thorough),
     ],
 )
-def test_killed_at_each_step_and_run_again(
+def test_restart_after_a_kill_at_each_step(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path, letters: bool, times: int
 ) -> None:
     embedded_topics.fill(topic_name, RECORDS)
@@ -100,7 +100,7 @@ def test_killed_at_each_step_and_run_again(
         )
         if not (step == "dead letters written" and times == 2):
             with pytest.raises(Killed):
-                run(spark, wanted, at=killed_at(step, times))
+                run(spark, wanted, on_step=killed_at(step, times))
         before = ids(folder / "lake")
         assert all(number == 1 for number in before.values()), (step, before)
         run(spark, wanted)
@@ -117,7 +117,7 @@ def test_killed_at_each_step_and_run_again(
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("no_undoing")
-def test_killed_while_an_output_is_replaced(
+def test_restart_after_a_kill_during_replacement(
     spark: Any,
     embedded_topics: Topics,
     topic_name: str,
@@ -147,19 +147,19 @@ def test_killed_while_an_output_is_replaced(
 
 
 @pytest.mark.usefixtures("no_undoing")
-def test_killed_where_a_move_takes_many_steps(
+def test_restart_after_a_kill_without_atomic_rename(
     spark: Any,
     embedded_topics: Topics,
     topic_name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As on an object store: the manifest comes last, and what has none is not there."""
+    """As in an object store: the manifest is written last, and an increment needs one."""
     monkeypatch.setattr(output_files, "ATOMIC", frozenset())
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
     with pytest.raises(Killed):
-        run(spark, wanted, at=killed_at("moved without manifest"))
+        run(spark, wanted, on_step=killed_at("moved without manifest"))
     told: list[str] = []
     run(spark, wanted, listener=Told(told))
     assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
@@ -167,7 +167,7 @@ def test_killed_where_a_move_takes_many_steps(
 
 
 class Told:
-    """Remembers what a run says."""
+    """Records what a run reports."""
 
     def __init__(self, told: list[str]) -> None:
         self.told = told
@@ -199,8 +199,8 @@ def test_one_run_at_a_time(
             (aside,) = (tmp_path / "lake" / "_kproto").iterdir()
             shutil.copytree(aside, tmp_path / "lake" / "increment=000001")
 
-    with pytest.raises(OutputBusyError, match="came into being while this run was at work"):
-        run(spark, wanted, at=overtaken)
+    with pytest.raises(OutputBusyError, match="appeared during this run"):
+        run(spark, wanted, on_step=overtaken)
     run(spark, wanted)
     assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
 
@@ -209,16 +209,14 @@ def test_one_run_at_a_time(
 def begun(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> Iterator[tuple[JobSettings, Path]]:
-    """A lake of three increments."""
+    """An output of three increments."""
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
     run(spark, wanted)
     return wanted, tmp_path / "lake"  # type: ignore[return-value]
 
 
-def test_a_lake_that_was_tampered_with_is_refused(
-    spark: Any, begun: tuple[JobSettings, Path]
-) -> None:
+def test_damaged_output_is_refused(spark: Any, begun: tuple[JobSettings, Path]) -> None:
     wanted, lake = begun
     manifest = lake / "increment=000003" / "_kproto.json"
     text = manifest.read_text()
@@ -226,10 +224,10 @@ def test_a_lake_that_was_tampered_with_is_refused(
     assert content["counts"]["read"] == 2
     for damage, words in (
         (lambda: (lake / "mine.parquet").write_text("x"), "holds mine.parquet, which is no"),
-        (lambda: manifest.write_text("{"), "cannot be read as what an increment says"),
+        (lambda: manifest.write_text("{"), "is no manifest of an increment"),
         (lambda: manifest.write_text('{"kproto_pipeline": 2}'), "is of version 2"),
         (manifest.unlink, "_kproto.json lacks"),
-        (lambda: shutil.rmtree(lake / "increment=000002"), "one lacks"),
+        (lambda: shutil.rmtree(lake / "increment=000002"), "one is missing"),
     ):
         damage()
         with pytest.raises(OutputDamagedError, match=words):

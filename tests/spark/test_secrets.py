@@ -152,7 +152,7 @@ def test_no_secret_is_shown(shown: Shown) -> None:
         assert [place for place in leaks if not place.startswith(SHOWN_BY_SPARK)] == []
 
 
-def test_what_was_looked_at_is_what_spark_shows(shown: Shown) -> None:
+def test_every_inspected_text_is_shown_by_spark(shown: Shown) -> None:
     """Each source of texts says something, so that it would have shown a secret, too."""
     assert "kproto" in shown.texts["explain formatted"]
     assert [name for name in shown.texts if name.startswith("failing ")] == [

@@ -1,7 +1,7 @@
-"""Between Arrow arrays and the memory of numpy, without a look at what kind of object it is.
+"""Converts between Arrow arrays and numpy arrays without importing pandas.
 
-`pyarrow.array`, `scalar`, `repeat` and `Array.to_numpy` ask whether they have to do with pandas,
-and import it for that: a fifth of a second in every Python that Spark starts.
+`pyarrow.array`, `scalar`, `repeat` and `Array.to_numpy` check for pandas objects, and import pandas
+for that: a fifth of a second in every Python process that Spark starts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
     "repeated_text",
 ]
 
-#: What is read here, by its type in Arrow.
+#: Arrow type -> numpy type.
 _DTYPES: Final[dict[pa.DataType, np.dtype[Any]]] = {
     pa.int32(): np.dtype(np.int32),
     pa.int64(): np.dtype(np.int64),
@@ -38,7 +38,7 @@ _DTYPES: Final[dict[pa.DataType, np.dtype[Any]]] = {
 def number_array(
     values: npt.NDArray[Any], kind: pa.DataType | None = None, *, null: Bools | None = None
 ) -> pa.Array:
-    """Numbers as an array of `kind`, or of their own; null where `null` says so."""
+    """Converts numbers to an Arrow array of `kind`, or of their own type; `null` masks nulls."""
     found = np.ascontiguousarray(values)
     validity = None if null is None else _bits(~null)
     kind = pa.from_numpy_dtype(found.dtype) if kind is None else kind
@@ -46,12 +46,12 @@ def number_array(
 
 
 def boolean_array(values: Bools) -> pa.Array:
-    """Truth values."""
+    """Converts booleans to an Arrow array."""
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bits(values)])
 
 
 def repeated_text(text: str, count: int) -> pa.Array:
-    """The same text in every row."""
+    """Returns an Arrow array with the same text in every row."""
     data = text.encode()
     offsets = np.arange(count + 1, dtype=np.int32) * len(data)
     return pa.Array.from_buffers(
@@ -60,7 +60,7 @@ def repeated_text(text: str, count: int) -> pa.Array:
 
 
 def empty_bytes(count: int) -> pa.Array:
-    """Empty byte strings."""
+    """Returns an Arrow array of empty byte strings."""
     offsets = np.zeros(count + 1, dtype=np.int32)
     return pa.Array.from_buffers(
         pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(b"")]
@@ -68,20 +68,20 @@ def empty_bytes(count: int) -> pa.Array:
 
 
 def binary_scalar(data: bytes) -> pa.Scalar:
-    """One byte string."""
+    """Returns an Arrow scalar of one byte string."""
     offsets = np.array([0, len(data)], dtype=np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), 1, buffers)[0]
 
 
 def integer_values(array: pa.Array) -> npt.NDArray[Any]:
-    """The integers of an array, over its memory; those of nulls are any."""
+    """Returns the integers of an array without a copy; those of nulls are arbitrary."""
     data: npt.NDArray[Any] = np.frombuffer(array.buffers()[1] or b"", dtype=_DTYPES[array.type])
     return data[array.offset : array.offset + len(array)]
 
 
 def boolean_values(array: pa.Array, *, null: bool) -> Bools:
-    """The truth values of an array; `null` in the place of nulls."""
+    """Returns the booleans of an array, with `null` in place of nulls."""
     found = _unpacked(array.buffers()[1], array)
     missing = null_mask(array)
     if missing is not None:
@@ -90,7 +90,7 @@ def boolean_values(array: pa.Array, *, null: bool) -> Bools:
 
 
 def null_mask(array: pa.Array) -> Bools | None:
-    """Which rows are null; None where there are none."""
+    """Returns a mask of the null rows; None if there are none."""
     if not array.null_count:
         return None
     validity = array.buffers()[0]
@@ -100,7 +100,7 @@ def null_mask(array: pa.Array) -> Bools | None:
 
 
 def lengths(array: pa.Array, *, null: int) -> Int64s:
-    """The length in bytes of each byte string or text; `null` where it is null."""
+    """Returns the length in bytes of each byte string or string; `null` for nulls."""
     large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
     if array.type == pa.null():
         return np.full(len(array), null, dtype=np.int64)

@@ -1,8 +1,8 @@
-"""The batches of a fetch response: where each one's records are, checked and decompressed.
+"""Finds the records sections of the batches in a fetch response, checks and decompresses them.
 
-Owns the choice of what to skip (control batches, batches wholly outside the wanted offsets), the
-buffers that records stand in, and which batches are decoded together. Batch headers, CRC, codecs
-and message sets are `kproto.records`'; the records inside a batch are `chunks`'.
+Skips control batches and batches outside of the requested offsets, and groups the batches that are
+decoded together in one buffer. `kproto.records` reads batch headers, CRC, codecs and message sets;
+`chunks` decodes the records inside a batch.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_CHUNK_BYTES", "BatchGroup", "BatchSection", "section_groups"]
 
-# How many bytes of records one chunk of columns may hold before the next one begins. Arrow's
-# 32-bit offsets allow 2 GiB; 8 MiB keep a chunk, and what Spark makes of it, small beside a heap.
+# The most bytes of records in a chunk of columns. Arrow's 32-bit offsets allow 2 GiB; 8 MiB keep a
+# chunk, and Spark's copy of it, small compared with a heap.
 MAX_CHUNK_BYTES: Final = 8 << 20
 
 
@@ -43,7 +43,7 @@ MAX_CHUNK_BYTES: Final = 8 << 20
 class BatchSection:
     """The records of one batch, uncompressed, in `data[start:end]`.
 
-    `data` is a bytearray if it is an arena's memory, which is written again one day.
+    `data` is a bytearray if it is an arena's memory, which will be reused.
     """
 
     batch: RecordBatch
@@ -53,25 +53,25 @@ class BatchSection:
 
     @property
     def size(self) -> int:
-        """Bytes of records."""
+        """The bytes of records."""
         return self.end - self.start
 
     @property
     def log_append_time(self) -> bool:
-        """Whether the broker's timestamp holds for every record."""
+        """Whether all records have the broker's log append time."""
         return self.batch.timestamp_type == LOG_APPEND_TIME
 
     @property
     def timestamp(self) -> int:
-        """What the records' deltas count from, in ms; with log append time the time itself."""
+        """The base of the records' timestamp deltas, in ms; with log append time that time."""
         return self.batch.max_timestamp if self.log_append_time else self.batch.base_timestamp
 
-    def moved(self, start: int) -> BatchSection:
-        """The same records at another place, in a buffer that is still to be made."""
+    def relocated(self, start: int) -> BatchSection:
+        """Returns the same records at another position, in a buffer that does not exist yet."""
         return BatchSection(self.batch, b"", start, start + self.size)
 
     def corrupt(self, reason: str) -> CorruptBatchError:
-        """An error that names this batch."""
+        """Returns an error that names this batch."""
         return CorruptBatchError(
             reason, offset=self.batch.position, base_offset=self.batch.base_offset
         )
@@ -79,9 +79,9 @@ class BatchSection:
 
 @dataclass(slots=True)
 class MessageSection:
-    """The wanted messages of one entry of a message set (magic 0 or 1).
+    """The requested messages of one entry of a message set (magic 0 or 1).
 
-    `size` is what they take uncompressed, in bytes.
+    `size` is their uncompressed size in bytes.
     """
 
     records: list[Record]
@@ -90,9 +90,9 @@ class MessageSection:
 
 @dataclass(slots=True)
 class BatchGroup:
-    """Batches that are decoded together: all their records stand in one buffer.
+    """Batches that are decoded together: all their records are in one buffer.
 
-    A memoryview is of an arena, whose memory is not written again as long as the view lives.
+    A memoryview belongs to an arena, whose memory is not reused while the view exists.
     """
 
     buffer: bytes | memoryview
@@ -108,19 +108,18 @@ def section_groups(
     max_decompressed_bytes: int,
     aborted: AbortedTransactions | None = None,
 ) -> Generator[BatchGroup | list[Record]]:
-    """The batches in `fetched` that may hold offsets from `start` up to, not with, `end`.
+    """Yields the batches in `fetched` with offsets in `start <= offset < end`, in groups.
 
-    A group ends before it passes `chunk_bytes`, and where batches and message sets (magic 0 and 1,
-    whose messages come decoded, the wanted ones alone) take turns. A group of batches is to be
-    decoded before the next one is asked for. The group before a broken batch is given out before
-    that raises.
+    A group ends before it exceeds `chunk_bytes`, and where batches alternate with message sets
+    (magic 0 and 1, whose requested messages are yielded decoded). The caller must decode a group
+    before it takes the next one. Yields the group before a corrupt batch before it raises.
 
-    A batch outside of the wanted offsets, or of an `aborted` transaction, is passed over, as is a
-    last one that was cut short. One that lies before `start` is checked first: until then its last
-    offset is only what it says. What stands behind a batch that reaches `end` is not looked at.
+    Skips batches outside of the requested offsets, batches of an `aborted` transaction, and an
+    incomplete last batch. Checks a batch before `start` first, because its last offset may be
+    corrupt. Ignores bytes after a batch that reaches `end`.
 
     Raises:
-        CorruptBatchError: a batch is broken, or its offsets do not rise above those before it.
+        CorruptBatchError: a batch is corrupt, or its offsets do not rise above those before it.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     batches: list[BatchSection] = []
@@ -133,13 +132,13 @@ def section_groups(
             try:
                 section = next(sections, None)
             except Exception:
-                yield from _grouped(batches, messages)
+                yield from _groups(batches, messages)
                 raise
             if section is None:
                 break
             other_kind = messages if isinstance(section, BatchSection) else batches
             if other_kind or (size and size + section.size > chunk_bytes):
-                yield from _grouped(batches, messages)
+                yield from _groups(batches, messages)
                 batches, messages, size = [], [], 0
                 _begin_group(arena, section, fetched)
             if isinstance(section, BatchSection):
@@ -147,15 +146,15 @@ def section_groups(
             else:
                 messages.append(section)
             size += section.size
-        yield from _grouped(batches, messages)
+        yield from _groups(batches, messages)
     finally:
         arena.close()
 
 
-def _grouped(
+def _groups(
     batches: Sequence[BatchSection], messages: Sequence[MessageSection]
 ) -> Iterator[BatchGroup | list[Record]]:
-    """One group of what there is of either kind; none of nothing."""
+    """Yields a group of the batches and one of the messages, if there are any."""
     found = [record for section in messages for record in section.records]
     if found:
         yield found
@@ -164,28 +163,28 @@ def _grouped(
 
 
 def _in_one_buffer(sections: Sequence[BatchSection]) -> BatchGroup:
-    """The sections over one buffer: the fetch response itself, or an arena's memory.
+    """Returns the sections over one buffer: the fetch response itself, or an arena's memory.
 
-    Only where both take turns, or a batch did not fit the arena, are all copied together.
+    Copies all into a new buffer only if the two alternate, or a batch did not fit the arena.
     """
     buffer = sections[0].data
     if all(section.data is buffer for section in sections):
         if isinstance(buffer, bytearray):
-            # As long as this view lives the arena is not written again.
+            # The arena is not reused while this view exists.
             return BatchGroup(memoryview(buffer).toreadonly()[: sections[-1].end], sections)
         return BatchGroup(buffer, sections)
-    moved: list[BatchSection] = []
+    at: list[BatchSection] = []
     parts: list[bytes | bytearray] = []
     size = 0
     for section in sections:
         parts.append(section.data[section.start : section.end])
-        moved.append(section.moved(size))
+        at.append(section.relocated(size))
         size += section.size
-    return BatchGroup(b"".join(parts), moved)
+    return BatchGroup(b"".join(parts), at)
 
 
 def _begin_group(arena: Arena, section: BatchSection | MessageSection, fetched: bytes) -> None:
-    """Empty the arena, but for the section if that is decompressed already."""
+    """Empties the arena, and keeps the section if it is decompressed already."""
     if isinstance(section, MessageSection) or section.data is fetched:
         arena.restart()
         return
@@ -204,10 +203,10 @@ def _sections(
     limit: int,
     aborted: AbortedTransactions | None,
 ) -> Iterator[BatchSection | MessageSection]:
-    """What of the batches is wanted, one by one; decompressed into `arena` where it fits."""
+    """Yields the requested batches one by one, decompressed into `arena` if they fit."""
     following: int | None = None
     for batch in read_batches(fetched, check_crc=False):
-        # A wrapper of magic 0 or 1 has its last message's offset.
+        # The offset of a wrapper of magic 0 or 1 is that of its last message.
         if end is not None and batch.magic == 2 and batch.base_offset >= end:
             return
         batch.check()
@@ -225,7 +224,7 @@ def _sections(
 
 
 def _records(batch: RecordBatch, fetched: bytes, arena: Arena, limit: int) -> BatchSection:
-    """The records of a batch of magic 2, where they stand or decompressed."""
+    """Returns the records of a batch of magic 2, in place or decompressed."""
     first = batch.position + HEADER_BYTES
     last = batch.position + batch.size_in_bytes
     section = BatchSection(batch, fetched, first, last)
@@ -240,7 +239,7 @@ def _records(batch: RecordBatch, fetched: bytes, arena: Arena, limit: int) -> Ba
 def _decompress(
     section: BatchSection, packed: bytes, codec: Codec, arena: Arena, limit: int
 ) -> None:
-    """Put what `packed` decompresses to in its place: in the arena, or alone if it does not fit."""
+    """Decompresses `packed` into the arena, or into a buffer of its own if it does not fit."""
     try:
         start = arena.used
         if arena.decompress(codec, packed, limit):
@@ -255,7 +254,7 @@ def _decompress(
 
 
 def _messages(batch: LegacyBatch, start: int, end: int | None, limit: int) -> MessageSection:
-    """The messages in the entry; a wrapper's offset is its last one's, so that each is asked."""
+    """Returns the requested messages of an entry; a wrapper's offset is its last message's."""
     found = batch.records(from_offset=start, max_decompressed_bytes=limit)
     if end is not None:
         found = [record for record in found if record.offset < end]

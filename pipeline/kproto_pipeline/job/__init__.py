@@ -1,7 +1,6 @@
-"""The job: topics of CloudEvents to a lake, with counts that must agree.
+"""The job: writes topics of CloudEvents to a lake, and compares the counts of every stage.
 
-The public face; everything is loaded when it is first asked for, so that settings can be read where
-Spark is not installed.
+The public names; each module is imported at first use, so that settings can be read without Spark.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from .parquet_job import run_job
     from .settings import JobSettings
 
-_HOMES = {
+_MODULES = {
     "CountMismatchError": "errors",
     "JobCounts": "manifest",
     "JobSettings": "settings",
@@ -50,7 +49,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{home}", __name__), name)
+    return getattr(import_module(f".{module}", __name__), name)

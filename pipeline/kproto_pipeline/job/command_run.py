@@ -1,7 +1,4 @@
-"""A job from the command line: Spark begun and ended around it, its line, its summary.
-
-Owns what is shown and when; `command` has read the settings.
-"""
+"""Runs a job of the command line: starts Spark, shows the progress line, prints the summary."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from .event_status import VALID
 from .increment_store import folder_name
 from .interrupts import INTERRUPTED
 from .job_run import run
-from .progress import bars, summary
+from .progress import bar_chart, summary
 from .progress_line import ProgressLine
 from .spark_session import run_spark_work, spark_session
 
@@ -30,10 +27,10 @@ __all__ = ["run_command"]
 
 
 def run_command(settings: JobSettings) -> int:
-    """Run the job, and print what it has done; the exit code.
+    """Runs the job, and prints a summary; returns the exit code.
 
     Raises:
-        KprotoError: what `run` raises.
+        KprotoError: as `run`.
     """
     began = time.monotonic()
     stopped = threading.Event()
@@ -53,7 +50,7 @@ def run_command(settings: JobSettings) -> int:
             ran = time.monotonic()
         if interrupted:
             print("stopped", file=sys.stderr)
-        seconds = {"Spark began in": started - began, "the job took": ran - started}
+        seconds = {"Spark started in": started - began, "the job took": ran - started}
         print(*summary(line.progress.counts, line.progress.increments, seconds), sep="\n")
         if result is not None and result.increments:
             print(*run_spark_work(spark, lambda: _chart(spark, settings, result)), sep="\n")
@@ -61,7 +58,7 @@ def run_command(settings: JobSettings) -> int:
 
 
 def _chart(spark: SparkSession, settings: JobSettings, result: RunResult) -> list[str]:
-    """The valid events of this run by type, where the output tells it."""
+    """Returns a chart of this run's valid events by type, if the output has those columns."""
     output = settings.output
     columns = output.columns or ("type", "status")
     if not output.is_files or not {"type", "status"} <= set(columns) or not result.counts.valid:
@@ -78,4 +75,4 @@ def _chart(spark: SparkSession, settings: JobSettings, result: RunResult) -> lis
         .count()
         .collect()
     )
-    return ["", *bars("events by type", [(str(row[0]), row[1]) for row in rows])]
+    return ["", *bar_chart("events by type", [(str(row[0]), row[1]) for row in rows])]

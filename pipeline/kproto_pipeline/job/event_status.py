@@ -1,7 +1,6 @@
-"""What a job does with events, as native column expressions on DataFrames.
+"""Sets the status of each event: valid, invalid or duplicate, by native column expressions.
 
-Owns the verdict on each record: valid, invalid or a duplicate. Knows no topic and no file. No
-expression here runs Python code for a row.
+Runs no Python code for a row. Knows neither topics nor files.
 """
 
 from __future__ import annotations
@@ -28,30 +27,30 @@ _TIMES: Final = "kproto times before"
 def with_status(
     events: DataFrame, before: DataFrame | None = None, window_s: float = 0.0
 ) -> DataFrame:
-    """Events as the data source gives them, with a column `status`.
+    """Returns events of the data source with a column `status`.
 
     A record with an `error` is invalid. Of events with the same source and id (CloudEvents 1.0:
     together they identify an event) the first by topic, partition and offset is valid and the
-    others are duplicates, so the verdict does not depend on the order of reading. A duplicate is
-    also what `before` holds, the valid events that were written (`source`, `id`, `timestamp`), if
-    the times of both records are at most `window_s` seconds apart, or one of them is not known.
+    others are duplicates, so the status does not depend on the order of reading. An event is also a
+    duplicate if `before`, the valid events written earlier (`source`, `id`, `timestamp`), has it,
+    and the record timestamps are at most `window_s` seconds apart, or one of them is unknown.
     """
     place = sf.struct("topic", "partition", "offset")
-    # Invalid records have no identity; by their place they do not all end up in one task.
+    # Invalid records have no identity; their offset spreads them over the tasks.
     identity = [sf.col("source"), sf.col("id"), sf.when(sf.col("error").isNotNull(), place)]
     order = Window.partitionBy(*identity).orderBy("topic", "partition", "offset")
     first = sf.row_number().over(order) == 1
     if before is not None:
-        events = _looked_up(events, before, window_s)
+        events = _with_written_before(events, before, window_s)
         first = first & ~sf.col(_WRITTEN)
     status = sf.when(sf.col("error").isNotNull(), INVALID).when(first, VALID).otherwise(DUPLICATE)
     return events.withColumn("status", status).drop(_WRITTEN)
 
 
-def _looked_up(events: DataFrame, before: DataFrame, window_s: float) -> DataFrame:
-    """Events with a column that says whether each was written before; no row is added."""
-    # An array of each identity's times: of one that was written twice, an event is one row still.
-    # Times that are not known are 0 there, as collect_list leaves nulls out.
+def _with_written_before(events: DataFrame, before: DataFrame, window_s: float) -> DataFrame:
+    """Adds a column that tells whether each event was written before; adds no row."""
+    # An array of timestamps for each identity, so that an event written twice joins to one row.
+    # Unknown timestamps are 0, because collect_list drops nulls.
     micros = sf.coalesce(sf.unix_micros("timestamp"), sf.lit(0))
     times = before.groupBy(
         sf.col("source").alias("kproto source"), sf.col("id").alias("kproto id")
@@ -68,5 +67,5 @@ def _looked_up(events: DataFrame, before: DataFrame, window_s: float) -> DataFra
 
 
 def status_count(status: str) -> Column:
-    """How many rows have a status; an aggregate."""
+    """Returns an aggregate that counts the rows with a status."""
     return sf.count(sf.when(sf.col("status") == status, 1))

@@ -1,7 +1,6 @@
-"""Where a job stands in its topics, and what it reads next.
+"""Plans the next increment of a job: its offset ranges, new partitions, data loss, its size.
 
-Owns the decisions between two increments: what goes on where, what is new, what was lost, how much
-is read at once. Plain data; asks nobody, and knows neither Spark nor files.
+Works on plain data: sends no request, and knows neither Spark nor files.
 """
 
 from __future__ import annotations
@@ -21,50 +20,56 @@ if TYPE_CHECKING:
 
     from ..spark.planning.offset_ranges import LogOffsets
 
-__all__ = ["Positions", "ReadPlan", "limit_plan", "plan_next", "rest"]
+__all__ = ["Positions", "ReadPlan", "limit_plan", "plan_next", "remaining_plan"]
 
-#: Where the next increment begins, by partition, and of which topic of that name.
+#: Partition -> the offset at which the next increment starts, and the topic id.
 Positions: TypeAlias = "Mapping[TopicPartition, tuple[int, Uuid]]"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """One range for each partition, in order, also where it is empty; what was lost, in words."""
+    """A range for each partition, in order, empty ones too; and a description of each loss."""
 
     ranges: tuple[OffsetRange, ...]
     losses: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
-        """How many offsets; there may be fewer records."""
+        """The number of offsets; there may be fewer records."""
         return sum(each.size for each in self.ranges)
 
     def ends(self) -> dict[TopicPartition, tuple[int, Uuid]]:
-        """Where the job stands when this is done."""
+        """Returns the positions of the job after this plan."""
         return {(each.topic, each.partition): (each.end, each.topic_id) for each in self.ranges}
 
 
 def plan_next(
-    now: LogOffsets, stands: Positions, starts: Mapping[TopicPartition, int] | None = None
+    log_offsets: LogOffsets,
+    positions: Positions,
+    starts: Mapping[TopicPartition, int] | None = None,
 ) -> ReadPlan:
-    """Everything from where the job stands up to the end of the logs.
+    """Plans the ranges from the positions of the job up to the latest offsets.
 
-    `starts` are the offsets at which a first run begins. A partition that is in neither is new, and
-    read from its first offset. Lost is what stood between the job and the first offset of a log,
-    and all that was not read of a topic that is deleted or was made anew; the plan goes on with
-    what there is. Of what is gone the place is kept: brokers that have just started may not know a
+    `starts` are the offsets at which a first run starts. A partition in neither is new, and read
+    from its earliest offset. Offsets between a position and the earliest offset are lost, and so
+    are the unread ones of a deleted or recreated topic; the plan continues with what exists. The
+    position of a missing partition is kept, because brokers that have just started may not know a
     topic for a moment.
     """
     ranges, losses = [], []
-    for part in sorted(now.topic_ids):
+    for part in sorted(log_offsets.topic_ids):
         topic, partition = part
-        first, last, topic_id = now.earliest[part], now.latest[part], now.topic_ids[part]
+        first, last, topic_id = (
+            log_offsets.earliest[part],
+            log_offsets.latest[part],
+            log_offsets.topic_ids[part],
+        )
         place = f"{topic}-{partition}"
-        if part in stands:
-            start, known = stands[part]
+        if part in positions:
+            start, known = positions[part]
             if ZERO_UUID not in (known, topic_id) and known != topic_id:
                 losses.append(
-                    f"{place}: the topic was made anew; read up to {start} of the old one"
+                    f"{place}: the topic was recreated; read up to {start} of the old one"
                 )
                 start = first
             elif start > last:
@@ -79,18 +84,20 @@ def plan_next(
             losses.append(f"{place}: offsets {start} up to {first} are no longer in the log")
             start = first
         ranges.append(OffsetRange(topic, partition, start, last, topic_id))
-    for topic, partition in sorted(set(stands) - set(now.topic_ids)):
-        start, known = stands[topic, partition]
-        losses.append(f"{topic}-{partition}: read up to {start}, but it is there no more")
+    for topic, partition in sorted(set(positions) - set(log_offsets.topic_ids)):
+        start, known = positions[topic, partition]
+        losses.append(
+            f"{topic}-{partition}: read up to {start}, but the topic or partition is gone"
+        )
         ranges.append(OffsetRange(topic, partition, start, start, known))
     return ReadPlan(tuple(sorted(ranges)), tuple(losses))
 
 
 def limit_plan(plan: ReadPlan, most: int | None) -> ReadPlan:
-    """The beginning of a plan: at most `most` offsets, shared out by what each partition has.
+    """Returns a plan of at most `most` offsets, in proportion to the size of each partition.
 
-    Every partition that has something gives at least one, so that none waits for ever; by that,
-    a piece may have as many more as there are partitions.
+    Each partition with offsets gets at least one, so that none starves; the plan may exceed `most`
+    by the number of partitions.
     """
     total = plan.size
     if most is None or total <= most:
@@ -107,8 +114,8 @@ def limit_plan(plan: ReadPlan, most: int | None) -> ReadPlan:
     )
 
 
-def rest(plan: ReadPlan, done: ReadPlan) -> ReadPlan:
-    """What is left of a plan when its beginning is done."""
+def remaining_plan(plan: ReadPlan, done: ReadPlan) -> ReadPlan:
+    """Returns what remains of a plan after `done`, a plan of the same partitions."""
     ranges = [
         OffsetRange(each.topic, each.partition, read.end, each.end, each.topic_id)
         for each, read in zip(plan.ranges, done.ranges, strict=True)

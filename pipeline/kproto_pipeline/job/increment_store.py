@@ -1,13 +1,12 @@
-"""A folder that grows by increments: `increment=000001`, `increment=000002`, ….
+"""Publishes increments in a folder: `increment=000001`, `increment=000002`, ….
 
-Owns how an increment comes into the folder, and what is made of what a killed run has left. The
-files of an increment and its manifest are written aside, in `_kproto`, which readers of the folder
-pass over, and come into place by one move: whatever stands at `increment=N` is whole, and its
-manifest says where the next one begins. There is no second place that could say otherwise. Knows
-no topic and no Spark job.
+The files of an increment and its manifest are written to a staging folder in `_kproto`, which
+readers skip, and published by one rename: an `increment=N` is complete, and its manifest has the
+positions of the next one. No other checkpoint exists that could differ. `recover` cleans up after
+a killed run. Knows no topic and no Spark job.
 
-Where the file system does not move a folder in one step, the manifest is written last: an
-increment without one is not there, and is removed by the next run. Readers may see it meanwhile.
+On a file system without atomic renames of folders, the manifest is written last: an increment
+without a manifest does not count, and the next run removes it. Readers may see it meanwhile.
 """
 
 from __future__ import annotations
@@ -24,50 +23,56 @@ if TYPE_CHECKING:
 
     from .output_files import OutputFiles
 
-__all__ = ["ASIDE", "IncrementStore", "folder_name"]
+__all__ = ["STAGING", "IncrementStore", "folder_name"]
 
-#: Where increments are written before they are published.
-ASIDE: Final = "_kproto"
+#: The folder with the staging folders of increments.
+STAGING: Final = "_kproto"
 
 _FOLDER: Final = re.compile(r"increment=([0-9]{6,18})")
 _WRITING: Final = re.compile(r"writing-([0-9]{6,18})-[0-9a-f]{32}")
 
 
 def folder_name(number: int) -> str:
-    """The name of an increment's folder; Spark and pyarrow read the number as a column."""
+    """Returns the name of an increment's folder; Spark and pyarrow read the number as a column."""
     return f"increment={number:06}"
 
 
 class IncrementStore:
     """The increments of one folder.
 
-    `alone` says that no other run can be at work here, `gaps` that numbers may lack; `at` hears of
-    each step.
+    `exclusive` means that no other run can use the folder, `allow_gaps` that numbers may be
+    missing. `on_step` is called after each step.
     """
 
     def __init__(
-        self, files: OutputFiles, *, alone: bool, at: Callable[[str], object], gaps: bool = False
+        self,
+        files: OutputFiles,
+        *,
+        exclusive: bool,
+        on_step: Callable[[str], object],
+        allow_gaps: bool = False,
     ) -> None:
         self._files = files
-        self._alone = alone
-        self._gaps = gaps
-        self._at = at
+        self._exclusive = exclusive
+        self._allow_gaps = allow_gaps
+        self._on_step = on_step
         self.manifests: dict[int, Manifest] = {}
 
     @property
     def last(self) -> Manifest | None:
-        """The newest increment."""
+        """The manifest of the newest increment."""
         return self.manifests[max(self.manifests)] if self.manifests else None
 
     def path(self, number: int) -> str:
-        """Where an increment stands, or will."""
-        return self._files.below(folder_name(number))
+        """Returns the path of a published increment."""
+        return self._files.child_path(folder_name(number))
 
     def recover(self) -> None:
-        """Read the manifests, and remove an increment that a killed run has left without one.
+        """Reads the manifests, and removes an increment that a killed run left without one.
 
         Raises:
-            OutputDamagedError: the folder holds data that no run has put there, or increments lack.
+            OutputDamagedError: the folder has files that no run leaves there, or increments are
+                missing.
         """
         numbers = []
         for name in self._files.names(self._files.root):
@@ -82,30 +87,30 @@ class IncrementStore:
         numbers.sort()
         while numbers and not self._files.atomic and not self._has_manifest(numbers[-1]):
             self._files.delete(self.path(numbers.pop()))
-        if not self._gaps and numbers != list(range(1, len(numbers) + 1)):
+        if not self._allow_gaps and numbers != list(range(1, len(numbers) + 1)):
             raise OutputDamagedError(
-                f"{self._files.root} holds the increments {numbers}: one lacks, and with it what "
-                "was read; put it back, or run the job once with overwrite"
+                f"{self._files.root} holds the increments {numbers}: one is missing, with its "
+                "events; put it back, or run the job once with overwrite"
             )
         for number in numbers:
             path = f"{self.path(number)}/{MANIFEST}"
             if not self._has_manifest(number):
                 raise OutputDamagedError(
-                    f"{path} lacks, which says what was read: put it back, or run the job once "
-                    "with overwrite"
+                    f"{path} is missing, which has the offsets that were read: put it back, or run "
+                    "the job once with overwrite"
                 )
             self.manifests[number] = Manifest.from_json(self._files.read(path), place=path)
 
-    def keep_upto(self, last: int) -> None:
-        """Remove increments beyond `last`: that of a run that did not publish the events to them.
+    def remove_after(self, last: int) -> None:
+        """Removes increments after `last`: a killed run did not publish the events to them.
 
         Raises:
-            OutputDamagedError: there are such, and another run may be at work here.
+            OutputDamagedError: there are such increments, and another run may use the folder.
         """
         for number in [each for each in self.manifests if each > last]:
-            if not self._alone:
+            if not self._exclusive:
                 raise OutputDamagedError(
-                    f"{self.path(number)} is there, and no events of that number: remove it"
+                    f"{self.path(number)} exists, and no events of that number: remove it"
                 )
             self._files.delete(self.path(number))
             del self.manifests[number]
@@ -113,54 +118,54 @@ class IncrementStore:
     def _has_manifest(self, number: int) -> bool:
         return self._files.exists(f"{self.path(number)}/{MANIFEST}")
 
-    def aside(self, number: int) -> str:
-        """A fresh path to write an increment to."""
-        return self._files.below(ASIDE, f"writing-{number:06}-{uuid.uuid4().hex}")
+    def staging(self, number: int) -> str:
+        """Returns a new staging folder for an increment."""
+        return self._files.child_path(STAGING, f"writing-{number:06}-{uuid.uuid4().hex}")
 
-    def publish(self, aside: str, manifest: Manifest) -> None:
-        """Move what was written aside into its place, with its manifest.
+    def publish(self, staging: str, manifest: Manifest) -> None:
+        """Publishes a staging folder as an increment, with its manifest.
 
         Raises:
             OutputBusyError: another run has published an increment of that number.
         """
         number, text = manifest.increment, manifest.to_json()
         if self._files.atomic:
-            self.seal(aside, manifest)
-            self._files.move(aside, self.path(number))
+            self.write_manifest(staging, manifest)
+            self._files.move(staging, self.path(number))
         else:
-            self._files.move(aside, self.path(number))
-            self._at("moved without manifest")
+            self._files.move(staging, self.path(number))
+            self._on_step("moved without manifest")
             self._files.write(f"{self.path(number)}/{MANIFEST}", text)
-        self._at("published")
+        self._on_step("published")
         self.manifests[number] = manifest
 
-    def seal(self, aside: str, manifest: Manifest) -> None:
-        """Write its manifest to what was written aside: a move is all that lacks."""
-        self._files.write(f"{aside}/{MANIFEST}", manifest.to_json())
-        self._at("manifest written")
+    def write_manifest(self, staging: str, manifest: Manifest) -> None:
+        """Writes the manifest to a staging folder, which is then ready to be published."""
+        self._files.write(f"{staging}/{MANIFEST}", manifest.to_json())
+        self._on_step("manifest written")
 
-    def complete(self, aside: str, manifest: Manifest) -> None:
-        """Move what was sealed into its place, unless that has been done.
+    def publish_once(self, staging: str, manifest: Manifest) -> None:
+        """Publishes a staging folder with a manifest, unless that has been done.
 
         Raises:
-            OutputDamagedError: it is at neither place.
+            OutputDamagedError: neither the staging folder nor the increment exists.
         """
         number = manifest.increment
         if self._files.exists(self.path(number)):
             return
-        if not self._files.exists(aside):
+        if not self._files.exists(staging):
             raise OutputDamagedError(
-                f"{self.path(number)} lacks, and so does {aside}, where it was written: put one of "
-                "them back, or run the job once with overwrite"
+                f"{self.path(number)} and its staging folder {staging} are both missing: put one "
+                "of them back, or run the job once with overwrite"
             )
-        self._files.move(aside, self.path(number))
-        self._at("published")
+        self._files.move(staging, self.path(number))
+        self._on_step("published")
         self.manifests[number] = manifest
 
-    def clear(self) -> None:
-        """Remove what is aside and can no longer be published."""
-        folder = self._files.below(ASIDE)
-        if self._alone:
+    def remove_staging(self) -> None:
+        """Removes staging folders that can no longer be published."""
+        folder = self._files.child_path(STAGING)
+        if self._exclusive:
             if self._files.exists(folder):
                 self._files.delete(folder)
             return

@@ -1,7 +1,7 @@
-"""One increment: its ranges read, judged, written aside, counted again, published.
+"""Writes one increment: reads its ranges, sets the status of each event, stages, counts, publishes.
 
-Owns the order of these steps, and what must agree. Knows nothing of what was read before, but the
-events that were written.
+Compares the counts of each step. Of earlier increments it uses the written events alone, to find
+duplicates.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STEPS", "IncrementWriter", "pin_offset_ranges", "reconciled_counts"]
 
-#: What a run does for an increment, in order; `at` hears of each when it has been done.
+#: The steps of an increment, in order; `on_step` is called after each.
 STEPS: Final = (
     "planned",
     "written aside",
@@ -60,10 +60,10 @@ _REPLACED: Final = frozenset(
 
 
 def pin_offset_ranges(source: Mapping[str, str], plan: ReadPlan) -> dict[str, str]:
-    """The options of the data source with which it reads exactly the ranges of a plan.
+    """Returns options of the data source that read exactly the ranges of a plan.
 
-    What is lost between the plan and the reading fails it: whether it is passed over, and where
-    that is told, is decided by the next plan.
+    `failOnDataLoss` is set: if records are lost between plan and read, the next plan decides
+    whether to continue, and reports the loss.
     """
     partitions: dict[str, list[int]] = {}
     starts: dict[str, dict[str, int]] = {}
@@ -85,8 +85,8 @@ def pin_offset_ranges(source: Mapping[str, str], plan: ReadPlan) -> dict[str, st
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What was counted on the way from the brokers to the output."""
+class _ObservedCounts:
+    """The counts that Spark observed while it wrote an increment."""
 
     by_status: dict[str, int]
     read: int
@@ -94,48 +94,49 @@ class _Seen:
 
 
 class IncrementWriter:
-    """Makes increments of one output. `at` hears of each step, and may end the run there."""
+    """Writes the increments of one output. `on_step` is called after each step, and may raise."""
 
     def __init__(
         self,
         spark: SparkSession,
         settings: JobSettings,
-        lake: IncrementStore,
+        store: IncrementStore,
         files: OutputFiles,
         letters: tuple[IncrementStore, OutputFiles] | None,
         run: str,
-        at: Callable[[str], object],
+        on_step: Callable[[str], object],
     ) -> None:
         self._spark = spark
         self._settings = settings
-        self._lake = lake
+        self._store = store
         self._files = files
         self._letters = letters
         self._run = run
-        self._at = at
+        self._on_step = on_step
 
-    def make(self, number: int, plan: ReadPlan, still: Callable[[], None]) -> Manifest:
-        """Read what the plan says, and publish it as increment `number`.
+    def write(self, number: int, plan: ReadPlan, check_topics: Callable[[], None]) -> Manifest:
+        """Reads the ranges of a plan, and publishes them as increment `number`.
 
-        `still` raises if the topics are not those of the plan any more.
+        `check_topics` raises if the topics are no longer those of the plan.
 
         Raises:
-            CountMismatchError: rows in and rows out do not agree; nothing was published.
-            OutputBusyError: another run was faster.
+            CountMismatchError: the numbers of records read and rows written differ; nothing was
+                published.
+            OutputBusyError: another run published an increment of that number.
         """
-        self._at("planned")
-        aside = self._lake.aside(number)
-        letters = None if self._letters is None else self._letters[0].aside(number)
+        self._on_step("planned")
+        staging = self._store.staging(number)
+        letters = None if self._letters is None else self._letters[0].staging(number)
 
         def undo() -> None:
-            self._files.delete(aside)
+            self._files.delete(staging)
             if letters is not None and self._letters is not None:
                 self._letters[1].delete(letters)
-            self._lake.clear()
+            self._store.remove_staging()
 
         with cleanup_on_failure(self._spark, undo):
-            counts, timestamps = self._written(aside, letters, plan)
-            still()
+            counts, timestamps = self._write_staging(staging, letters, plan)
+            check_topics()
             manifest = Manifest(
                 increment=number,
                 run=self._run,
@@ -146,21 +147,21 @@ class IncrementWriter:
                 dead_letters=letters if counts.invalid else None,
             )
             if manifest.dead_letters is not None and self._letters is not None:
-                self._letters[0].seal(manifest.dead_letters, manifest)
-            self._lake.publish(aside, manifest)
+                self._letters[0].write_manifest(manifest.dead_letters, manifest)
+            self._store.publish(staging, manifest)
         if manifest.dead_letters is not None and self._letters is not None:
-            self._letters[0].complete(manifest.dead_letters, manifest)
-            self._letters[0].clear()
-        self._lake.clear()
-        self._at("cleared")
+            self._letters[0].publish_once(manifest.dead_letters, manifest)
+            self._letters[0].remove_staging()
+        self._store.remove_staging()
+        self._on_step("cleared")
         return manifest
 
-    def _written(
-        self, aside: str, letters: str | None, plan: ReadPlan
+    def _write_staging(
+        self, staging: str, letters: str | None, plan: ReadPlan
     ) -> tuple[JobCounts, tuple[int, int] | None]:
-        """The counts of what stands aside, and the times of its records."""
+        """Writes the staging folder; returns its counts, and the range of its record timestamps."""
         files, output = self._files, self._settings.output
-        files.make(aside)
+        files.make_folder(staging)
         if not plan.size:
             return JobCounts(), None
         events = (
@@ -168,40 +169,47 @@ class IncrementWriter:
             .options(**pin_offset_ranges(self._settings.source, plan))
             .load()
         )
-        looked_at = self._newest()
+        compared = self._recent_increments()
         while True:
-            seen = self._write(events, aside, self._before(looked_at))
-            needed = self._overlapping(seen.timestamps)
-            if needed <= looked_at:
+            observed = self._write_events(events, staging, self._earlier_events(compared))
+            needed = self._increments_within_window(observed.timestamps)
+            if needed <= compared:
                 break
-            # Records that are older than the last increment's: what was written then counts, too.
-            looked_at |= needed
-            files.delete(aside)
-            files.make(aside)
-        self._at("written aside")
-        found = seen.by_status
+            # Some records are older than the last increment's: compare with older increments, too.
+            compared |= needed
+            files.delete(staging)
+            files.make_folder(staging)
+        self._on_step("written aside")
+        counted = observed.by_status
         if output.is_files:
-            found = {DUPLICATE: seen.by_status[DUPLICATE], **self._recounted(files, aside, output)}
+            counted = {
+                DUPLICATE: observed.by_status[DUPLICATE],
+                **self._count_by_status(files, staging, output),
+            }
         if letters is not None:
-            found[INVALID] = self._write_letters(events, letters) if seen.by_status[INVALID] else 0
-        counts = reconciled_counts({"read": seen.read, **seen.by_status}, found)
-        self._at("counted")
-        return counts, seen.timestamps
+            counted[INVALID] = (
+                self._write_letters(events, letters) if observed.by_status[INVALID] else 0
+            )
+        counts = reconciled_counts({"read": observed.read, **observed.by_status}, counted)
+        self._on_step("counted")
+        return counts, observed.timestamps
 
-    def _write(self, events: DataFrame, aside: str, before: DataFrame | None) -> _Seen:
-        """Judge the events and write them."""
+    def _write_events(
+        self, events: DataFrame, staging: str, earlier: DataFrame | None
+    ) -> _ObservedCounts:
+        """Sets the status of each event, and writes the events."""
         output = self._settings.output
-        seen = Observation()
+        observed = Observation()
         micros = sf.unix_micros("timestamp")
-        judged = with_status(events, before, self._settings.window_s).observe(
-            seen,
+        events_with_status = with_status(events, earlier, self._settings.window_s).observe(
+            observed,
             sf.count(sf.lit(1)).alias("read"),
             sf.min(micros).alias("least"),
             sf.max(micros).alias("greatest"),
             sf.count(sf.when(micros.isNull(), 1)).alias("timeless"),
             *(status_count(s).alias(s) for s in STATUSES),
         )
-        kept = judged.where(sf.col("status") != DUPLICATE)
+        kept = events_with_status.where(sf.col("status") != DUPLICATE)
         if self._letters is not None:
             kept = kept.where(sf.col("status") != INVALID)
         if output.columns:
@@ -210,51 +218,51 @@ class IncrementWriter:
         if output.partition_by:
             writer = writer.partitionBy(*output.partition_by)
         if output.is_files:
-            writer.mode("append").save(aside)
+            writer.mode("append").save(staging)
         elif self._settings.mode != "once":
             writer.mode("append").save(output.path)
         else:
             writer.mode("overwrite" if output.overwrite else "errorifexists").save(output.path)
-        found: dict[str, Any] = seen.get
-        least, greatest = found["least"], found["greatest"]
-        return _Seen(
-            {status: found[status] for status in STATUSES},
-            found["read"],
-            # A record without a time is near to all, so that no times bound the others either.
-            None if least is None or found["timeless"] else (least, greatest),
+        counted: dict[str, Any] = observed.get
+        least, greatest = counted["least"], counted["greatest"]
+        return _ObservedCounts(
+            {status: counted[status] for status in STATUSES},
+            counted["read"],
+            # A record without a timestamp is compared with all increments.
+            None if least is None or counted["timeless"] else (least, greatest),
         )
 
     def _write_letters(self, events: DataFrame, letters: str) -> int:
-        """Write the records that are no right events to a folder of their own; how many."""
+        """Writes invalid records to the dead letters' staging folder; returns their number."""
         assert self._settings.dead_letters is not None
         assert self._letters is not None
         wanted = self._settings.dead_letters
-        seen = Observation()
+        observed = Observation()
         broken = events.where(sf.col("error").isNotNull()).observe(
-            seen, sf.count(sf.lit(1)).alias("rows")
+            observed, sf.count(sf.lit(1)).alias("rows")
         )
         broken.write.format(wanted.format).mode("append").save(letters)
-        self._at("dead letters written")
-        return int(seen.get["rows"])
+        self._on_step("dead letters written")
+        return int(observed.get["rows"])
 
-    def _recounted(self, files: OutputFiles, path: str, output: Output) -> dict[str, int]:
-        """How many rows the files hold, by status."""
+    def _count_by_status(self, files: OutputFiles, path: str, output: Output) -> dict[str, int]:
+        """Counts the rows of the files, by status."""
         if not files.holds_data(path):
             return {}
-        found = _read_again(self._spark, output, "status").load(path)
-        grouped = found.groupBy("status").count().collect()
+        counted = _output_reader(self._spark, output, "status").load(path)
+        grouped = counted.groupBy("status").count().collect()
         return {row["status"]: row["count"] for row in grouped}
 
-    # What was written before
+    # Events of earlier increments
 
-    def _overlapping(self, timestamps: tuple[int, int] | None) -> set[int]:
-        """The increments with events that may be those of records from this time to that."""
+    def _increments_within_window(self, timestamps: tuple[int, int] | None) -> set[int]:
+        """Returns the increments whose timestamps are within the window of this timestamp range."""
         if not self._settings.window_s:
             return set()
         window = round(self._settings.window_s * 1_000_000)
         return {
             number
-            for number, manifest in self._lake.manifests.items()
+            for number, manifest in self._store.manifests.items()
             if manifest.counts.valid
             and (
                 timestamps is None
@@ -266,49 +274,47 @@ class IncrementWriter:
             )
         }
 
-    def _newest(self) -> set[int]:
-        """The increments to be looked at if records come in order of time."""
-        last = self._lake.last
+    def _recent_increments(self) -> set[int]:
+        """Returns the increments to compare with if records arrive in order of time."""
+        last = self._store.last
         if last is None or last.timestamps is None:
-            return self._overlapping(None)
-        return self._overlapping((last.timestamps[0], 2**63))
+            return self._increments_within_window(None)
+        return self._increments_within_window((last.timestamps[0], 2**63))
 
-    def _before(self, numbers: Iterable[int]) -> DataFrame | None:
-        """The valid events of these increments; of an output that is no files, all it has."""
+    def _earlier_events(self, numbers: Iterable[int]) -> DataFrame | None:
+        """Reads the valid events of these increments; of a table, all valid events."""
         output = self._settings.output
         columns = ("source", "id", "timestamp")
         if not output.is_files:
             if self._settings.mode == "once" or not self._settings.window_s:
                 return None
             reader = self._spark.read.format(output.format).options(**output.options)
-            return self._kept_elsewhere(reader, columns)
-        paths = [self._lake.path(number) for number in sorted(numbers)]
+            return self._table_events(reader, columns)
+        paths = [self._store.path(number) for number in sorted(numbers)]
         if not paths:
             return None
-        reader = _read_again(self._spark, output, *columns, "status")
-        found = reader.option("basePath", self._files.root).load(paths)
-        return found.where(sf.col("status") == VALID).select(*columns)
+        reader = _output_reader(self._spark, output, *columns, "status")
+        counted = reader.option("basePath", self._files.root).load(paths)
+        return counted.where(sf.col("status") == VALID).select(*columns)
 
-    def _kept_elsewhere(
-        self, reader: DataFrameReader, columns: tuple[str, ...]
-    ) -> DataFrame | None:
-        """What a table holds; None where there is none yet."""
+    def _table_events(self, reader: DataFrameReader, columns: tuple[str, ...]) -> DataFrame | None:
+        """Reads the valid events of a table; None if the table does not exist yet."""
         try:
-            found = reader.load(self._settings.output.path)
-            found = found.where(sf.col("status") == VALID).select(*columns)
-            found.schema  # noqa: B018 - which asks whether it is there
-        except Exception:  # whatever a format says of a table that is not there
-            if self._lake.last is not None and self._lake.last.counts.written:
+            counted = reader.load(self._settings.output.path)
+            counted = counted.where(sf.col("status") == VALID).select(*columns)
+            counted.schema  # noqa: B018 - checks whether the table exists
+        except Exception:  # each format has its own error for a missing table
+            if self._store.last is not None and self._store.last.counts.written:
                 raise
             return None
-        return found
+        return counted
 
 
-def _read_again(spark: SparkSession, output: Output, *wanted: str) -> DataFrameReader:
-    """A reader of the files of an output, for some of its columns.
+def _output_reader(spark: SparkSession, output: Output, *wanted: str) -> DataFrameReader:
+    """Returns a reader of some columns of an output's files.
 
-    Columns of CSV are told by their order alone, so that all have to be named as they were written;
-    of a header Spark makes sure that it says the same.
+    CSV columns go by position, so a CSV reader names all columns as they were written; Spark checks
+    a header against them.
     """
     known = from_arrow_schema(EVENT_SCHEMA).add("status", "string")
     if output.format.lower() == "csv":
@@ -320,26 +326,26 @@ def _read_again(spark: SparkSession, output: Output, *wanted: str) -> DataFrameR
     return reader.option("enforceSchema", "false").schema(schema)
 
 
-def reconciled_counts(seen: Mapping[str, int], found: Mapping[str, int]) -> JobCounts:
-    """The counts, once each record read is found again as exactly one outcome.
+def reconciled_counts(observed: Mapping[str, int], counted: Mapping[str, int]) -> JobCounts:
+    """Returns the counts, after checking that each record read has exactly one outcome.
 
     Raises:
-        CountMismatchError: naming the counts.
+        CountMismatchError: the counts differ; the message has them.
     """
     counts = JobCounts(
-        read=seen["read"],
-        valid=seen[VALID],
-        invalid=seen[INVALID],
-        duplicates=seen[DUPLICATE],
-        written=found.get(VALID, 0) + found.get(INVALID, 0),
+        read=observed["read"],
+        valid=observed[VALID],
+        invalid=observed[INVALID],
+        duplicates=observed[DUPLICATE],
+        written=counted.get(VALID, 0) + counted.get(INVALID, 0),
     )
     agree = (
         counts.read == counts.valid + counts.invalid + counts.duplicates
-        and counts.valid == found.get(VALID, 0)
-        and counts.invalid == found.get(INVALID, 0)
+        and counts.valid == counted.get(VALID, 0)
+        and counts.invalid == counted.get(INVALID, 0)
     )
     if not agree:
-        written = {name: found.get(name, 0) for name in (VALID, INVALID)}
+        written = {name: counted.get(name, 0) for name in (VALID, INVALID)}
         raise CountMismatchError(
             f"{counts.read} records were read and judged {counts.valid} valid, {counts.invalid} "
             f"invalid, {counts.duplicates} duplicate, but {written} were written"

@@ -1,6 +1,6 @@
-"""Spark's jobs of one call: told from others by a tag, and ended with all their tasks.
+"""Cancels the Spark jobs of a failed block, waits for their tasks, and cleans up.
 
-A job that failed or was cancelled is over before its tasks are: some still write then.
+A tag identifies the jobs. A failed or cancelled job ends before its tasks: some may still write.
 """
 
 from __future__ import annotations
@@ -22,51 +22,51 @@ __all__ = ["cleanup_on_failure"]
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: How long tasks may take to end after they were told to; Spark kills Python workers after two.
-_PATIENCE_S: Final = 60.0
+#: How long cancelled tasks may take to end, in seconds; Spark kills Python workers after two.
+_CANCEL_TIMEOUT_S: Final = 60.0
 
 
 @contextmanager
 def cleanup_on_failure(spark: SparkSession, undo: Callable[[], None]) -> Iterator[None]:
-    """When the block fails, end its jobs, wait until none of their tasks runs, and call `undo`.
+    """If the block fails, cancels its jobs, waits for their tasks, and calls `undo`.
 
-    That is done in a thread of its own: where the block was interrupted, this thread's connection
-    to Java may still wait for an answer.
+    Runs the cleanup in a thread of its own: after an interrupt, this thread's connection to Java
+    may still wait for a response.
     """
     tag = f"kproto-{uuid.uuid4().hex}"
 
-    def clear_away() -> None:
+    def cleanup() -> None:
         try:
-            _end_jobs(spark, tag)
+            _cancel_jobs(spark, tag)
             undo()
-        except Exception as error:  # noqa: BLE001 - whatever Java says, the failure is the block's
-            logger.warning("what the job had written could not be cleared away: %s", error)
+        except Exception as error:  # noqa: BLE001 - the error of the block is the one to raise
+            logger.warning("files of the failed job could not be removed: %s", error)
 
     context = spark.sparkContext
     context.addJobTag(tag)
     try:
         yield
     except BaseException as fault:
-        clearing = Thread(target=clear_away, name="kproto-clear-away")
-        clearing.start()
-        clearing.join()
+        thread = Thread(target=cleanup, name="kproto-cleanup")
+        thread.start()
+        thread.join()
         if isinstance(fault, Exception):
             context.removeJobTag(tag)
         raise
     context.removeJobTag(tag)
 
 
-def _end_jobs(spark: SparkSession, tag: str) -> None:
-    """Cancel the jobs with a tag, and wait until none of their tasks runs any more."""
+def _cancel_jobs(spark: SparkSession, tag: str) -> None:
+    """Cancels the jobs with a tag, and waits until none of their tasks runs."""
     context = spark.sparkContext
     context.cancelJobsWithTag(tag)
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _CANCEL_TIMEOUT_S
     while _running_tasks(context, tag) and time.monotonic() < deadline:
         time.sleep(0.05)
 
 
 def _running_tasks(context: SparkContext, tag: str) -> int:
-    """How many tasks of the jobs with a tag run, those of ended jobs too."""
+    """Returns the number of running tasks of the jobs with a tag, of ended jobs too."""
     tracker = context.statusTracker()
     tasks = 0
     for number in context._jsc.sc().statusTracker().getJobIdsForTag(tag):

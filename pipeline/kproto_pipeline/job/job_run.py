@@ -1,7 +1,7 @@
-"""A run of a job: once, on from where the last one ended, or as a stream of increments.
+"""Runs a job: once, incrementally from the last run's positions, or as a stream of increments.
 
-Owns what runs when, and when it is over. What an increment is, `increments` knows; where the next
-one begins, `positions`; what is left after a kill, `lake`.
+`increment_plan` plans an increment, `increment_writer` writes it, `increment_store` publishes it
+and recovers after a kill.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ..spark.data_source import register
 from ..spark.planning.offset_ranges import DataLossError
 from .errors import OutputExistsError, SettingError
-from .increment_plan import limit_plan, plan_next, rest
+from .increment_plan import limit_plan, plan_next, remaining_plan
 from .increment_store import IncrementStore
 from .increment_writer import IncrementWriter
 from .job_cleanup import cleanup_on_failure
@@ -43,19 +43,19 @@ logger = logging.getLogger("kproto.pipeline")
 
 
 class RunListener(Protocol):
-    """Who is told how a run goes on."""
+    """Receives the progress of a run."""
 
     def on_increment_started(self, number: int, plan: ReadPlan, behind: int) -> None:
-        """An increment begins; `behind` offsets are there and not read, this plan's among them."""
+        """Called when an increment starts; `behind` is the lag in offsets, the plan included."""
 
     def on_increment_published(self, manifest: Manifest) -> None:
-        """An increment was published."""
+        """Called when an increment was published."""
 
     def on_data_loss(self, what: str) -> None:
-        """Records were lost before they were read, and passed over."""
+        """Called when records were lost before they were read, without `failOnDataLoss`."""
 
     def on_delivery_guarantee(self, what: str) -> None:
-        """What this run promises; said once, before it reads."""
+        """Called once, before the first increment, with the delivery guarantee of the run."""
 
 
 class _LossLogger:
@@ -77,25 +77,25 @@ LOG_LOSSES: Final[RunListener] = _LossLogger()
 
 @dataclass(slots=True)
 class RunResult:
-    """What a run has done: the counts of all its increments, and their numbers."""
+    """The sum of the counts of a run's increments, and their numbers."""
 
     counts: JobCounts = field(default_factory=JobCounts)
     increments: list[int] = field(default_factory=list)
 
 
 def delivery_guarantee(settings: JobSettings, files: OutputFiles) -> str:
-    """What a reader of the output can rely on, in one sentence."""
+    """Returns the delivery guarantee of an output, in one sentence."""
     if not settings.output.is_files:
         return (
-            f"the format {settings.output.format} is written at least once: what was under way "
-            "when a run is killed may stand there twice"
+            f"the format {settings.output.format} is written at least once: events of an increment "
+            "whose run is killed may be written twice"
         )
     if not files.atomic:
         return (
-            f"{files.scheme} moves no folder in one step: a reader may see a part of an increment "
-            "while it is published, and after a kill until the next run has begun"
+            f"{files.scheme} does not rename folders atomically: a reader may see a part of an "
+            "increment while it is published, and after a kill until the next run has started"
         )
-    return "each valid event stands in the output once, whenever a run is killed and run again"
+    return "each valid event is in the output exactly once, even if runs are killed and restarted"
 
 
 def run(
@@ -105,120 +105,125 @@ def run(
     listener: RunListener = LOG_LOSSES,
     stopped: threading.Event | None = None,
     enough: Callable[[RunResult], bool] = lambda result: False,
-    at: Callable[[str], object] = lambda step: None,
+    on_step: Callable[[str], object] = lambda step: None,
 ) -> RunResult:
-    """Run the job. A stream runs until `stopped` is set, or what it has done is `enough`.
+    """Runs the job. A stream runs until `stopped` is set, or `enough` returns true for its result.
 
-    `at` hears of each of `increments.STEPS`.
+    `on_step` is called after each of `increment_writer.STEPS`.
 
     Raises:
-        CountMismatchError: rows in and rows out do not agree.
-        OutputExistsError: the output is there already and may not be replaced.
+        CountMismatchError: the numbers of records read and rows written differ.
+        OutputExistsError: the output exists and must not be replaced.
         OutputBusyError: another run writes to the output.
-        OutputDamagedError: the output holds what no run has put there.
+        OutputDamagedError: the output contains files that no run leaves there.
         DataLossError: records were lost before they were read, with `failOnDataLoss`.
-        KprotoError: whatever the client raises.
+        KprotoError: any error of the client.
     """
     register(spark)
     with ExitStack() as closing:
-        job = _Run(spark, settings, listener, stopped or threading.Event(), at, closing)
-        return job.once() if settings.mode == "once" else job.on(enough)
+        job = _JobRun(spark, settings, listener, stopped or threading.Event(), on_step, closing)
+        return job.run_once() if settings.mode == "once" else job.run_incremental(enough)
 
 
-class _Run:
+class _JobRun:
     def __init__(
         self,
         spark: SparkSession,
         settings: JobSettings,
         listener: RunListener,
         stopped: threading.Event,
-        at: Callable[[str], object],
+        on_step: Callable[[str], object],
         closing: ExitStack,
     ) -> None:
         self._spark = spark
         self._settings = settings
         self._listener = listener
         self._stopped = stopped
-        self._at = at
+        self._on_step = on_step
         self._options = settings.read_options
         self._id = uuid.uuid4().hex
-        self._told: set[str] = set()
+        self._reported_losses: set[str] = set()
         output, letters = settings.output, settings.dead_letters
         place = output.path if output.is_files else output.state
-        if place is None:  # a run that leaves no trace of itself
+        if place is None:  # without `state`, nothing of the run is kept
             place = f"file://{closing.enter_context(TemporaryDirectory(prefix='kproto-'))}/state"
-        self._home = OutputFiles(spark, place)
+        self._output_files = OutputFiles(spark, place)
         self._letters = None if letters is None else OutputFiles(spark, letters.path)
-        for files in self._places():
+        for files in self._all_files():
             if files.local is not None:
                 closing.enter_context(lock_output(files.local))
-        if self._letters is not None and not (self._letters.atomic and self._home.atomic):
+        if self._letters is not None and not (self._letters.atomic and self._output_files.atomic):
             raise SettingError(
-                "dead_letters.path: dead letters have a folder of their own only where the file "
-                f"system moves a folder in one step, and {self._letters.scheme} does not; leave "
-                "the section out"
+                "dead_letters.path: a folder for dead letters needs a file system with atomic "
+                f"renames of folders, which {self._letters.scheme} lacks; leave the section out"
             )
-        listener.on_delivery_guarantee(delivery_guarantee(settings, self._home))
+        listener.on_delivery_guarantee(delivery_guarantee(settings, self._output_files))
 
-    def _places(self) -> list[OutputFiles]:
-        return [self._home, *([] if self._letters is None else [self._letters])]
+    def _all_files(self) -> list[OutputFiles]:
+        return [self._output_files, *([] if self._letters is None else [self._letters])]
 
-    def _clear_beside(self) -> None:
-        """Undo what a run has left that was killed while it replaced an output."""
-        for files in self._places():
+    def _recover_replaced(self) -> None:
+        """Restores and cleans up after a run that was killed while it replaced an output."""
+        for files in self._all_files():
             files.restore()
             if files.local is not None:
                 for purpose in ("writing", "replaced"):
-                    for path in files.left_beside(purpose):
+                    for path in files.leftover_siblings(purpose):
                         files.delete(path)
 
     # Once
 
-    def once(self) -> RunResult:
-        """Everything, as the only increment of an output that is new or replaced."""
-        self._clear_beside()
-        for files in self._places():
+    def run_once(self) -> RunResult:
+        """Writes everything as the only increment of a new or replaced output."""
+        self._recover_replaced()
+        for files in self._all_files():
             if files.exists(files.root) and not self._settings.output.overwrite:
                 raise OutputExistsError(f"{files.root} exists; remove it or allow to overwrite it")
         plan = plan_full_read(self._options)
-        asides = [OutputFiles(self._spark, each.beside("writing")) for each in self._places()]
-        lakes = [IncrementStore(each, alone=True, at=self._at) for each in asides]
+        stagings = [
+            OutputFiles(self._spark, each.new_sibling("writing")) for each in self._all_files()
+        ]
+        stores = [IncrementStore(each, exclusive=True, on_step=self._on_step) for each in stagings]
 
         def undo() -> None:
-            for each in asides:
+            for each in stagings:
                 each.delete(each.root)
 
         with cleanup_on_failure(self._spark, undo):
-            increments = self._increments(
-                lakes[0], asides[0], list(zip(lakes, asides, strict=True))[1:]
+            increments = self._increment_writer(
+                stores[0], stagings[0], list(zip(stores, stagings, strict=True))[1:]
             )
             self._listener.on_increment_started(1, plan, plan.size)
-            manifest = increments.make(1, plan, partial(self._still, plan))
-            for files, aside in reversed(list(zip(self._places(), asides, strict=True))):
-                aside.make(aside.root)
-                files.replace(aside.root)
-                self._at("replaced")
+            manifest = increments.write(1, plan, partial(self._check_topic_ids, plan))
+            for files, staging in reversed(list(zip(self._all_files(), stagings, strict=True))):
+                staging.make_folder(staging.root)
+                files.replace(staging.root)
+                self._on_step("replaced")
         self._listener.on_increment_published(manifest)
         return RunResult(manifest.counts, [1])
 
     # Incremental and stream
 
-    def on(self, enough: Callable[[RunResult], bool]) -> RunResult:
-        """On from the last increment: up to what is there now, or until it is stopped."""
-        self._clear_beside()
-        lake = IncrementStore(self._home, alone=self._home.local is not None, at=self._at)
-        lake.recover()
-        letters = self._recovered_letters(lake)
-        lake.clear()
-        increments = self._increments(lake, self._home, letters)
+    def run_incremental(self, enough: Callable[[RunResult], bool]) -> RunResult:
+        """Continues after the last increment: up to the latest offsets, or until stopped."""
+        self._recover_replaced()
+        store = IncrementStore(
+            self._output_files,
+            exclusive=self._output_files.local is not None,
+            on_step=self._on_step,
+        )
+        store.recover()
+        letters = self._recover_letters(store)
+        store.remove_staging()
+        increments = self._increment_writer(store, self._output_files, letters)
         result = RunResult()
         streams = self._settings.mode == "stream"
         while not self._stopped.is_set():
             began = time.monotonic()
             try:
-                self._catch_up(lake, increments, result, one=streams)
+                self._catch_up(store, increments, result)
             except Exception:
-                if not self._lost_meanwhile(lake):
+                if not self._has_new_loss(store):
                     raise
                 continue
             if not streams or enough(result):
@@ -227,81 +232,83 @@ class _Run:
         return result
 
     def _catch_up(
-        self, lake: IncrementStore, increments: IncrementWriter, result: RunResult, *, one: bool
+        self, store: IncrementStore, increments: IncrementWriter, result: RunResult
     ) -> None:
-        """Read what is there now, in increments of a bounded size."""
-        plan = self._planned(lake)
+        """Reads up to the latest offsets of now, in increments of at most `max_records` offsets."""
+        plan = self._plan_next(store)
         while plan.size and not self._stopped.is_set():
-            piece = limit_plan(plan, self._settings.max_records)
-            number = max(lake.manifests, default=0) + 1
-            self._listener.on_increment_started(number, piece, plan.size)
-            manifest = increments.make(number, piece, partial(self._still, piece))
+            part = limit_plan(plan, self._settings.max_records)
+            number = max(store.manifests, default=0) + 1
+            self._listener.on_increment_started(number, part, plan.size)
+            manifest = increments.write(number, part, partial(self._check_topic_ids, part))
             result.counts += manifest.counts
             result.increments.append(number)
             self._listener.on_increment_published(manifest)
-            plan = rest(plan, piece)
+            plan = remaining_plan(plan, part)
 
-    def _planned(self, lake: IncrementStore) -> ReadPlan:
-        now = list_log_offsets(self._options)
-        if lake.last is None:
-            plan = plan_next(now, {}, starting_offsets(self._options, now))
+    def _plan_next(self, store: IncrementStore) -> ReadPlan:
+        log_offsets = list_log_offsets(self._options)
+        if store.last is None:
+            plan = plan_next(log_offsets, {}, starting_offsets(self._options, log_offsets))
         else:
-            plan = plan_next(now, lake.last.ends())
-        new = [each for each in plan.losses if each not in self._told]
+            plan = plan_next(log_offsets, store.last.ends())
+        new = [each for each in plan.losses if each not in self._reported_losses]
         if new and self._options.fail_on_data_loss:
             raise DataLossError(
-                f"{'; '.join(new)}; set failOnDataLoss to false to read on with what is there"
+                f"{'; '.join(new)}; set failOnDataLoss to false to continue with what exists"
             )
         for each in new:
             self._listener.on_data_loss(each)
-            self._told.add(each)
+            self._reported_losses.add(each)
         return plan
 
-    def _lost_meanwhile(self, lake: IncrementStore) -> bool:
-        """Whether a loss that may be passed over made an increment fail: it is planned anew."""
+    def _has_new_loss(self, store: IncrementStore) -> bool:
+        """Returns whether a tolerated data loss made an increment fail; it is planned again."""
         if self._options.fail_on_data_loss:
             return False
-        told = len(self._told)
-        self._planned(lake)
-        return len(self._told) > told
+        reported = len(self._reported_losses)
+        self._plan_next(store)
+        return len(self._reported_losses) > reported
 
-    def _recovered_letters(self, lake: IncrementStore) -> list[tuple[IncrementStore, OutputFiles]]:
-        """The folder of dead letters, once it agrees with the output."""
+    def _recover_letters(self, store: IncrementStore) -> list[tuple[IncrementStore, OutputFiles]]:
+        """Recovers the folder of dead letters, and makes it agree with the output."""
         if self._letters is None:
             return []
         files = self._letters
-        letters = IncrementStore(files, alone=files.local is not None, at=self._at, gaps=True)
+        letters = IncrementStore(
+            files, exclusive=files.local is not None, on_step=self._on_step, allow_gaps=True
+        )
         letters.recover()
-        last = lake.last
-        letters.keep_upto(0 if last is None else last.increment)
+        last = store.last
+        letters.remove_after(0 if last is None else last.increment)
         if last is not None and last.dead_letters is not None:
-            letters.complete(last.dead_letters, last)
-        letters.clear()
+            letters.publish_once(last.dead_letters, last)
+        letters.remove_staging()
         return [(letters, files)]
 
-    def _increments(
+    def _increment_writer(
         self,
-        lake: IncrementStore,
+        store: IncrementStore,
         files: OutputFiles,
         letters: list[tuple[IncrementStore, OutputFiles]],
     ) -> IncrementWriter:
         return IncrementWriter(
             self._spark,
             self._settings,
-            lake,
+            store,
             files,
             letters[0] if letters else None,
             self._id,
-            self._at,
+            self._on_step,
         )
 
-    def _still(self, plan: ReadPlan) -> None:
-        """Raise unless the topics that were read are those that were planned."""
-        now = list_log_offsets(self._options).topic_ids
+    def _check_topic_ids(self, plan: ReadPlan) -> None:
+        """Raises DataLossError if a topic that was read is not the planned one."""
+        log_offsets = list_log_offsets(self._options).topic_ids
         for each in plan.ranges:
-            found = now.get((each.topic, each.partition), each.topic_id)
+            found = log_offsets.get((each.topic, each.partition), each.topic_id)
             if each.size and found != each.topic_id:
                 raise DataLossError(
-                    f"{each.topic} was made anew while it was read; set failOnDataLoss to false, "
+                    f"{each.topic} was recreated while it was read; set failOnDataLoss to false, "
                     "or start again, to read the new one"
                 )

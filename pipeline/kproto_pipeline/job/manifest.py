@@ -1,7 +1,7 @@
-"""What an increment says of itself: the offsets that it read, its counts, its times.
+"""The manifest of an increment: the offsets that it read, its counts, its timestamps.
 
-Owns the file `_kproto.json` in the folder of each increment, version 1, which hides from readers of
-the folder. Plain data; writes no file and knows no Spark.
+Defines the file `_kproto.json` in the folder of each increment, version 1, which readers of the
+folder skip. Works on plain data: writes no file and knows no Spark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MANIFEST", "JobCounts", "Manifest"]
 
-#: The name of the file; both Spark and pyarrow pass over what begins with an underscore.
+#: The name of the file; Spark and pyarrow skip files that begin with an underscore.
 MANIFEST: Final = "_kproto.json"
 
 _VERSION: Final = 1
@@ -29,7 +29,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """Rows at each stage of the job. `written` are the valid and invalid ones in the files."""
+    """Rows at each stage of the job. `written` counts the valid and invalid rows in the files."""
 
     read: int = 0
     valid: int = 0
@@ -49,9 +49,12 @@ class JobCounts:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One increment. `timestamps` are the least and the greatest of its records', in microseconds
-    since 1970; None where one of them has none. `dead_letters` is where those were written, if they
-    have a folder of their own: they are moved into place when this increment is there."""
+    """The manifest of one increment.
+
+    `timestamps` are the least and the greatest record timestamp, in microseconds since 1970; None
+    if a record has none. `dead_letters` is the staging folder of the dead letters, if they have a
+    folder of their own: they are published after this increment.
+    """
 
     increment: int
     run: str
@@ -62,11 +65,11 @@ class Manifest:
     dead_letters: str | None = None
 
     def ends(self) -> dict[TopicPartition, tuple[int, Uuid]]:
-        """Where the next increment goes on."""
+        """Returns the positions at which the next increment starts."""
         return {(each.topic, each.partition): (each.end, each.topic_id) for each in self.ranges}
 
     def to_json(self) -> str:
-        """The text of the file."""
+        """Returns the text of the file."""
         topics: dict[str, dict[str, Any]] = {}
         for each in self.ranges:
             topic = topics.setdefault(each.topic, {"id": str(each.topic_id), "offsets": {}})
@@ -86,18 +89,18 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str, *, place: str) -> Manifest:
-        """What `to_json` wrote; `place` says where it stands, for the error.
+        """Parses the text of `to_json`; `place` is the file's path, for errors.
 
         Raises:
-            OutputDamagedError: it is nothing that this release can have written.
+            OutputDamagedError: the text is no manifest of this version.
         """
         try:
             found = json.loads(text)
             version = found["kproto_pipeline"]
             if version != _VERSION:
                 raise OutputDamagedError(
-                    f"{place} is of version {version}, and this release knows {_VERSION} alone; go "
-                    "on with the release that wrote it, or a later one"
+                    f"{place} is of version {version}, and this release knows only {_VERSION}; "
+                    "continue with the release that wrote it, or a later one"
                 )
             return cls(
                 increment=int(found["increment"]),
@@ -113,9 +116,7 @@ class Manifest:
                 dead_letters=found["dead_letters"],
             )
         except (ValueError, KeyError, TypeError, AttributeError, ConfigurationError) as error:
-            raise OutputDamagedError(
-                f"{place} cannot be read as what an increment says of itself: {error!r}"
-            ) from None
+            raise OutputDamagedError(f"{place} is no manifest of an increment: {error!r}") from None
 
 
 def _pair(least: int, greatest: int) -> tuple[int, int]:

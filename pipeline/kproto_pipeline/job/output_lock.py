@@ -1,7 +1,7 @@
-"""One run at a time on an output of this machine. Knows nothing of what is in it.
+"""Locks a local output, so that one run at a time writes to it.
 
-The lock is the system's, so that it ends with its process, however that ends. Its file stands
-beside the output, and is removed when the run ends by itself.
+The operating system releases the lock when the process ends, in any way. The lock file is next to
+the output; the run removes it when it ends.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["lock_output"]
 
 @contextmanager
 def lock_output(output: Path) -> Iterator[None]:
-    """Hold the lock of an output while the block runs.
+    """Holds the lock of an output during the block.
 
     Raises:
-        OutputBusyError: another run holds it.
+        OutputBusyError: another run holds the lock.
     """
     import fcntl
 
@@ -34,14 +34,14 @@ def lock_output(output: Path) -> Iterator[None]:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is(path, file):
+            if _names_file(path, file):
                 break
         except BlockingIOError:
             os.close(file)
             raise OutputBusyError(
                 f"another run writes to {output}; wait for its end, or end it, and start again"
             ) from None
-        os.close(file)  # who held it has removed the file: it locks nobody out any more
+        os.close(file)  # the previous holder removed the file, so this lock excludes no other run
     try:
         yield
     finally:
@@ -49,8 +49,8 @@ def lock_output(output: Path) -> Iterator[None]:
         os.close(file)
 
 
-def _is(path: Path, file: int) -> bool:
-    """Whether the path still names the open file."""
+def _names_file(path: Path, file: int) -> bool:
+    """Returns whether the path still names the open file."""
     try:
         there = path.stat()
     except FileNotFoundError:

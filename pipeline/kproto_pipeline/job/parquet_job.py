@@ -1,4 +1,4 @@
-"""One topic of CloudEvents to Parquet, as a call: the job with all its settings by default."""
+"""Writes a topic of CloudEvents to Parquet: a job with default settings, as one call."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["run_job"]
 def run_job(
     spark: SparkSession, options: Mapping[str, str], output: str, *, overwrite: bool = False
 ) -> JobCounts:
-    """Read the topic that `options` (those of the data source) name; write Parquet to `output`.
+    """Reads the topic that `options` (those of the data source) select; writes Parquet to `output`.
 
     The output is a folder of one increment, partitioned by `status` and event `type`; a run in the
-    mode `incremental` can go on from it.
+    mode `incremental` can continue from it.
 
     Raises:
-        CountMismatchError: rows in and rows out do not agree.
+        CountMismatchError: the numbers of records read and rows written differ.
         OutputExistsError: `output` exists and `overwrite` is not set.
         OutputBusyError: another run writes to `output`.
     """

@@ -1,7 +1,7 @@
-"""The line that tells how far a run is: redrawn on a terminal, one a published increment in a log.
+"""Shows the progress of a run: one redrawn line on a terminal, one line an increment in a log.
 
-A thread looks at Spark's tasks and, seldom, asks the brokers for the ends of the logs. Decides
-nothing; `progress` says what is shown.
+A thread polls Spark's tasks and, less often, lists the latest offsets. `progress` tracks and
+formats.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgressLine"]
 
-#: How often tasks are looked at: enough for the eye, too seldom to cost anything.
+#: The interval of polling Spark's tasks, in seconds: short enough to see, too long to cost.
 _LOOK_S: Final = 0.25
-#: How often brokers are asked for the ends of the logs.
-_ASK_S: Final = 2.0
+#: The interval of listing the latest offsets, in seconds.
+_LIST_OFFSETS_INTERVAL_S: Final = 2.0
 
 
 class ProgressLine:
-    """Watches a run, to be used with `with`; `progress` is what is known.
+    """Listens to a run and shows its progress, during a `with` block.
 
-    `before` gives what stands at the head of each line.
+    `prefix` returns a prefix of each line.
     """
 
     def __init__(
@@ -45,19 +45,19 @@ class ProgressLine:
         spark: SparkSession,
         options: ReadOptions,
         out: TextIO | None = None,
-        before: Callable[[], str] = lambda: "",
+        prefix: Callable[[], str] = lambda: "",
     ) -> None:
         self.progress = Progress()
-        #: Of each increment of the run: the seconds that it took, and the records that it read.
+        #: For each increment of the run: its duration in seconds, and the records that it read.
         self.seconds: list[float] = []
         self.read: list[int] = []
-        self._before = before
+        self._prefix = prefix
         self._spark = spark
         self._options = options
         self._out = out or sys.stderr
-        self._parts: list[tuple[str, int]] = []
+        self._partitions: list[tuple[str, int]] = []
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._ended = threading.Event()
         self._began = 0.0
         self._thread = threading.Thread(target=self._watch, name="kproto-progress", daemon=True)
 
@@ -71,21 +71,21 @@ class ProgressLine:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._over.set()
+        self._ended.set()
         self._thread.join()
         self._draw("")
 
-    # What the run tells
+    # Methods of RunListener
 
     def on_increment_started(self, number: int, plan: ReadPlan, behind: int) -> None:
-        """An increment begins."""
+        """Records that an increment started."""
         self._began = time.monotonic()
         with self._lock:
-            self._parts = [(each.topic, each.partition) for each in plan.ranges]
+            self._partitions = [(each.topic, each.partition) for each in plan.ranges]
             self.progress.on_increment_started(number, plan, self._began)
 
     def on_increment_published(self, manifest: Manifest) -> None:
-        """An increment was published."""
+        """Records that an increment was published."""
         now = time.monotonic()
         with self._lock:
             self.progress.on_increment_published(manifest, now)
@@ -93,38 +93,38 @@ class ProgressLine:
             self.read.append(manifest.counts.read)
             behind = format_lag(self.progress.lag)
         if not self._out.isatty():
-            told = format_increment(manifest, now - self._began)
-            self._say(f"{self._before()}{told}; behind {behind}")
+            line = format_increment(manifest, now - self._began)
+            self._print(f"{self._prefix()}{line}; behind {behind}")
 
     def on_data_loss(self, what: str) -> None:
-        """Records were lost before they were read."""
-        self._say(f"data loss: {what}")
+        """Prints a data loss."""
+        self._print(f"data loss: {what}")
 
     def on_delivery_guarantee(self, what: str) -> None:
-        """What the run promises."""
-        self._say(what)
+        """Prints the delivery guarantee of the run."""
+        self._print(what)
 
     # The line
 
     def _watch(self) -> None:
-        asked = time.monotonic()
-        while not self._over.wait(_LOOK_S):
-            part = self._tasks()
+        listed = time.monotonic()
+        while not self._ended.wait(_LOOK_S):
+            fraction = self._finished_fraction()
             now = time.monotonic()
             ends = None
-            if now - asked >= _ASK_S and self._parts:
-                ends, asked = self._ends(), now
+            if now - listed >= _LIST_OFFSETS_INTERVAL_S and self._partitions:
+                ends, listed = self._latest_offsets(), now
             with self._lock:
                 if ends:
                     for topic, end in ends.items():
                         self.progress.ends[topic] = max(end, self.progress.ends.get(topic, 0))
                 if self.progress.number is not None:
-                    self.progress.sample(part, now)
+                    self.progress.sample(fraction, now)
                 line = self.progress.line()
-            self._draw(self._before() + line)
+            self._draw(self._prefix() + line)
 
-    def _tasks(self) -> float:
-        """How much of the stages under way is done."""
+    def _finished_fraction(self) -> float:
+        """Returns the finished fraction of the tasks of the active stages."""
         tracker = self._spark.sparkContext.statusTracker()
         done = tasks = 0
         for number in tracker.getActiveStageIds():
@@ -134,18 +134,18 @@ class ProgressLine:
                 tasks += info.numTasks
         return done / tasks if tasks else 0.0
 
-    def _ends(self) -> dict[str, int]:
+    def _latest_offsets(self) -> dict[str, int]:
         try:
-            return end_offsets_by_topic(self._options, dict.fromkeys(self._parts))
+            return end_offsets_by_topic(self._options, dict.fromkeys(self._partitions))
         except KprotoError:
-            return {}  # the run itself will say what is wrong
+            return {}  # the run itself raises the error
 
     def _draw(self, line: str) -> None:
         if self._out.isatty():
             self._out.write(f"\r\x1b[2K{line}")
             self._out.flush()
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         self._draw("")
         self._out.write(f"{line}\n")
         self._out.flush()

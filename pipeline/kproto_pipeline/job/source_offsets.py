@@ -1,4 +1,4 @@
-"""What the cluster has now of what a job reads. Owns the questions; decides nothing."""
+"""Lists the log offsets of a job's topics, and plans a full read. Sends the requests of a job."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["end_offsets_by_topic", "list_log_offsets", "plan_full_read", "starti
 
 
 def list_log_offsets(options: ReadOptions) -> LogOffsets:
-    """The partitions that the options select, with the ends of their logs.
+    """Lists the log offsets of the selected partitions.
 
-    A topic that they name and that is not there is an error with `failOnDataLoss`, else left out.
+    Without `failOnDataLoss`, leaves out a selected topic that does not exist.
 
     Raises:
-        KprotoError: whatever the client raises.
+        KprotoError: any error of the client.
     """
     return with_client(
         options.client,
@@ -37,51 +37,55 @@ def list_log_offsets(options: ReadOptions) -> LogOffsets:
     )
 
 
-def starting_offsets(options: ReadOptions, now: LogOffsets) -> dict[TopicPartition, int]:
-    """Where a first run begins.
+def starting_offsets(options: ReadOptions, log_offsets: LogOffsets) -> dict[TopicPartition, int]:
+    """Returns the offsets at which a first run starts.
 
     Raises:
-        ConfigurationError: the options do not name exactly the partitions that are read.
+        OptionError: the options do not name exactly the partitions that are read.
     """
     return with_client(
-        options.client, lambda client: offset_reader.starting_offsets(client, options, now)
+        options.client, lambda client: offset_reader.starting_offsets(client, options, log_offsets)
     )
 
 
 def plan_full_read(options: ReadOptions) -> ReadPlan:
-    """What a batch with these options reads, and where the partitions stand that are empty.
+    """Plans a read of everything that the options select, with empty ranges of empty partitions.
 
     Raises:
-        DataLossError: offsets that the log does not have, with `failOnDataLoss`.
-        KprotoError: whatever the client raises, or the options say.
+        DataLossError: the log lacks requested offsets, with `failOnDataLoss`.
+        KprotoError: an option is wrong, or any error of the client.
     """
-    now = list_log_offsets(options)
+    log_offsets = list_log_offsets(options)
     starts, ends = with_client(
-        options.client, lambda client: offset_reader.batch_offsets(client, options, now)
+        options.client, lambda client: offset_reader.batch_offsets(client, options, log_offsets)
     )
     ranges = {
         (each.topic, each.partition): each
         for each in plan_ranges(
-            starts, ends, now.earliest, now.latest, fail_on_data_loss=options.fail_on_data_loss
+            starts,
+            ends,
+            log_offsets.earliest,
+            log_offsets.latest,
+            fail_on_data_loss=options.fail_on_data_loss,
         )
     }
     planned = []
-    for part in sorted(now.topic_ids):
+    for part in sorted(log_offsets.topic_ids):
         here = ranges.get(part) or OffsetRange(*part, starts[part], starts[part])
-        planned.append(replace(here, topic_id=now.topic_ids[part]))
+        planned.append(replace(here, topic_id=log_offsets.topic_ids[part]))
     return ReadPlan(tuple(planned))
 
 
 def end_offsets_by_topic(
     options: ReadOptions, parts: Mapping[TopicPartition, object]
 ) -> dict[str, int]:
-    """The next offset of each topic's logs, summed: for the lag while it runs."""
+    """Returns the sum of the latest offsets of each topic's partitions, for the lag of a run."""
 
-    async def asked(client: Client) -> dict[TopicPartition, int]:
+    async def list_offsets(client: Client) -> dict[TopicPartition, int]:
         committed = options.read_committed
         return await client.list_offsets(dict.fromkeys(parts, "latest"), read_committed=committed)
 
     ends: dict[str, int] = {}
-    for (topic, _), offset in with_client(options.client, asked).items():
+    for (topic, _), offset in with_client(options.client, list_offsets).items():
         ends[topic] = ends.get(topic, 0) + offset
     return ends

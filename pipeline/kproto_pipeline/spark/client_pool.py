@@ -1,8 +1,8 @@
-"""The clients of this process: each is opened once, and kept for whoever asks next.
+"""Shares the clients of this process: each is opened once, and kept for later tasks.
 
-A task of a stream lasts milliseconds, and the next one reads the same topics from the same brokers:
-connections, and what is known of the cluster, outlive it. All of them run on one event loop, in a
-thread of its own. A process that is forked begins with none.
+A task of a stream lasts milliseconds, and the next task reads the same topics from the same
+brokers, so connections and cluster metadata outlive a task. All clients run on one event loop, in a
+thread of its own. A forked process starts without any.
 """
 
 from __future__ import annotations
@@ -20,17 +20,24 @@ if TYPE_CHECKING:
 
     from .options.client_options import ClientOptions
 
-__all__ = ["LoopTask", "begin", "close_clients", "run_on_loop", "shared_client", "with_client"]
+__all__ = [
+    "LoopTask",
+    "close_clients",
+    "run_on_loop",
+    "shared_client",
+    "start_on_loop",
+    "with_client",
+]
 
 T = TypeVar("T")
 
-#: How long a client without users stays open, in seconds: longer than usual between two batches,
+#: How long an unused client stays open, in seconds: longer than usual between two micro-batches,
 #: shorter than brokers keep an idle connection.
 IDLE_TIMEOUT_S: Final = 300.0
 
 
 class _SharedClient:
-    """A client, how many use it now, and whether it has met its cluster."""
+    """A client, the number of its users, and whether it has metadata of its cluster."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -39,7 +46,7 @@ class _SharedClient:
         self.closing: asyncio.TimerHandle | None = None
 
     async def open(self, *, retry: bool) -> None:
-        """Meet the cluster, once; `retry`: for up to the client's `delivery_timeout_ms`."""
+        """Requests metadata, once; with `retry`, for up to the client's `delivery_timeout_ms`."""
         if self.is_open:
             return
         if retry:
@@ -49,207 +56,204 @@ class _SharedClient:
         self.is_open = True
 
 
-class _Thread(threading.local):
-    """Whose thread this is."""
+class _ThreadLocal(threading.local):
+    """The client loop whose thread this is."""
 
-    home: _ClientLoop
+    client_loop: _ClientLoop
 
 
-_at = _Thread()
+_thread_local = _ThreadLocal()
 
 
 class _ClientLoop:
     """The event loop of this process, its thread, and the clients on it."""
 
     def __init__(self) -> None:
-        self.process = os.getpid()
         self.loop = asyncio.new_event_loop()
         self.clients: dict[ClientOptions, _SharedClient] = {}
-        self.under_way: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="kproto-clients", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        _at.home = self
+        _thread_local.client_loop = self
         try:
             self.loop.run_forever()
         finally:
             self.loop.close()
 
-    def forget_later(self, options: ClientOptions) -> None:
-        kept = self.clients[options]
-        kept.closing = self.loop.call_later(IDLE_TIMEOUT_S, self.forget, options)
+    def close_when_idle(self, options: ClientOptions) -> None:
+        """Closes a client after `IDLE_TIMEOUT_S`, unless it is used before."""
+        shared = self.clients[options]
+        shared.closing = self.loop.call_later(IDLE_TIMEOUT_S, self.close_client, options)
 
-    def forget(self, options: ClientOptions) -> None:
-        kept = self.clients.pop(options)
-        self.run(kept.client.close())
+    def close_client(self, options: ClientOptions) -> None:
+        shared = self.clients.pop(options)
+        self.create_task(shared.client.close())
 
-    def run(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """A task that `close` ends; on the loop."""
-        task = self.loop.create_task(work)
-        self.under_way.add(task)
-        task.add_done_callback(self.under_way.discard)
+    def create_task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Starts a task that `close` cancels. To be called on the loop."""
+        task = self.loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return task
 
     async def close(self) -> None:
-        """End what is under way, and close every client."""
-        for task in self.under_way:
+        """Cancels all tasks, and closes all clients."""
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self.under_way, return_exceptions=True)
-        kept, self.clients = list(self.clients.values()), {}
-        for each in kept:
-            if each.closing is not None:
-                each.closing.cancel()
-        await asyncio.gather(*(each.client.close() for each in kept), return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        clients, self.clients = list(self.clients.values()), {}
+        for shared in clients:
+            if shared.closing is not None:
+                shared.closing.cancel()
+        await asyncio.gather(*(each.client.close() for each in clients), return_exceptions=True)
 
-    def end(self) -> None:
-        """Stop the loop, once all that was posted before is done, and wait for the thread."""
+    def stop(self) -> None:
+        """Stops the loop after the callbacks that are queued, and joins its thread."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
 
 
-_home: _ClientLoop | None = None
-_making = threading.Lock()
+_client_loop: _ClientLoop | None = None
+_lock = threading.Lock()
 
 
-def _forked() -> None:
-    """A process that was forked has none of the threads, and the lock may be held by one."""
-    global _home, _making
-    _home, _making = None, threading.Lock()
+def _after_fork() -> None:
+    """Resets the state: a forked process has no threads, and one may have held the lock."""
+    global _client_loop, _lock
+    _client_loop, _lock = None, threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_after_fork)
 
 
-def _here() -> _ClientLoop:
-    """The home of this process; where there may be none yet, `_making` is held."""
-    global _home
-    if _home is None:
-        _home = _ClientLoop()
-    return _home
+def _current_loop() -> _ClientLoop:
+    """Returns the client loop of this process, started at first use. The caller holds `_lock`."""
+    global _client_loop
+    if _client_loop is None:
+        _client_loop = _ClientLoop()
+    return _client_loop
 
 
 class LoopTask(Generic[T]):
-    """What runs on the loop of this process's clients, as seen from any other thread."""
+    """Runs a coroutine on the client loop, as seen from any other thread."""
 
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
-        self._work = work
+    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+        self._coroutine = coroutine
         self._task: asyncio.Task[T] | None = None
         self._ended = threading.Event()
         try:
-            with _making:  # not while the clients are being closed
-                self._home = _here()
-                self._home.loop.call_soon_threadsafe(self._begin)
+            with _lock:  # not while the clients are being closed
+                self._client_loop = _current_loop()
+                self._client_loop.loop.call_soon_threadsafe(self._start)
         except BaseException:
-            work.close()
+            coroutine.close()
             raise
 
-    def _begin(self) -> None:
-        self._task = self._home.run(self._work)
+    def _start(self) -> None:
+        self._task = self._client_loop.create_task(self._coroutine)
         self._task.add_done_callback(lambda _: self._ended.set())
 
-    def tell(self, what: Callable[..., object], *arguments: object) -> None:
-        """Call something on the loop; nothing where that is closed, and the work has ended."""
+    def call_soon(self, callback: Callable[..., object], *arguments: object) -> None:
+        """Calls `callback` on the loop; does nothing if the loop is closed and the task ended."""
         with suppress(RuntimeError):
-            self._home.loop.call_soon_threadsafe(what, *arguments)
+            self._client_loop.loop.call_soon_threadsafe(callback, *arguments)
 
     def result(self) -> T:
-        """What came out. Where this thread is interrupted, the work has ended when that is raised.
+        """Waits for the result. If this thread is interrupted, cancels the task first.
 
         Raises:
-            asyncio.CancelledError: it was ended; and whatever it raises.
+            asyncio.CancelledError: the task was cancelled; and every error of the coroutine.
         """
         try:
             self._ended.wait()
         except BaseException:
-            self.end()
+            self.cancel()
             raise
         assert self._task is not None
         return self._task.result()
 
-    def end(self) -> None:
-        """Cancel it, and wait until it has ended; what it raised is not told."""
-        self.tell(self._cancel)
+    def cancel(self) -> None:
+        """Cancels the task, waits until it has ended, and drops its error."""
+        self.call_soon(self._cancel)
         self._ended.wait()
 
     def _cancel(self) -> None:
-        assert self._task is not None  # it was begun in an earlier turn
+        assert self._task is not None  # the loop ran `_start` before this callback
         if not self._task.cancel() and not self._task.cancelled():
-            self._task.exception()  # seen
+            self._task.exception()  # marked as retrieved
 
 
-def begin(work: Coroutine[Any, Any, T]) -> LoopTask[T]:
-    """Let `work` run on the loop of this process's clients."""
-    return LoopTask(work)
+def start_on_loop(coroutine: Coroutine[Any, Any, T]) -> LoopTask[T]:
+    """Starts a coroutine on the loop of this process's clients."""
+    return LoopTask(coroutine)
 
 
-def run_on_loop(work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns; it runs on the loop of this process's clients.
+def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine on the loop of this process's clients, and returns its result.
 
-    Called from any other thread. Where this thread is interrupted, `work` has ended when that is
-    raised.
+    To be called from any other thread. If that thread is interrupted, the coroutine has ended when
+    the interrupt is raised.
     """
-    return begin(work).result()
+    return start_on_loop(coroutine).result()
 
 
 @asynccontextmanager
 async def shared_client(options: ClientOptions, *, retry: bool) -> AsyncIterator[Client]:
-    """A client of these options, shared with all others on the loop that ask for the same.
+    """Yields a client with these options, shared with all users of equal options on the loop.
 
-    To be used in work on that loop.
-
-    One that is new meets its cluster first, `retry` or at once.
+    To be used in a coroutine on that loop. A new client requests metadata first, with `retry` for
+    up to its `delivery_timeout_ms`.
 
     Raises:
         KprotoError: no broker could be reached.
     """
-    home = _at.home
-    kept = home.clients.get(options)
-    if kept is None:
-        kept = home.clients[options] = _SharedClient(options.client())
-    if kept.closing is not None:
-        kept.closing.cancel()
-        kept.closing = None
-    kept.users += 1
+    client_loop = _thread_local.client_loop
+    shared = client_loop.clients.get(options)
+    if shared is None:
+        shared = client_loop.clients[options] = _SharedClient(options.client())
+    if shared.closing is not None:
+        shared.closing.cancel()
+        shared.closing = None
+    shared.users += 1
     try:
-        await kept.open(retry=retry)
-        yield kept.client
+        await shared.open(retry=retry)
+        yield shared.client
     finally:
-        kept.users -= 1
-        if not kept.users and home.clients.get(options) is kept:
-            if kept.is_open:
-                home.forget_later(options)
+        shared.users -= 1
+        if not shared.users and client_loop.clients.get(options) is shared:
+            if shared.is_open:
+                client_loop.close_when_idle(options)
             else:
-                home.forget(options)
+                client_loop.close_client(options)
 
 
 def with_client(
     options: ClientOptions,
-    work: Callable[[Client], Awaitable[T]],
+    function: Callable[[Client], Awaitable[T]],
     *,
     retry: bool = False,
 ) -> T:
-    """What `work` returns for a client of these options; called as `run_on_loop` is.
-
-    A client that is new meets its cluster `retry`, or at once.
+    """Runs `function` with a shared client of these options; to be called as `run_on_loop` is.
 
     Raises:
-        KprotoError: no broker could be reached; and what `work` raises.
+        KprotoError: no broker could be reached; and every error of `function`.
     """
 
-    async def working() -> T:
+    async def run() -> T:
         async with shared_client(options, retry=retry) as client:
-            return await work(client)
+            return await function(client)
 
-    return run_on_loop(working())
+    return run_on_loop(run())
 
 
 def close_clients() -> None:
-    """Close all clients of this process and end their thread; the next use begins anew."""
-    global _home
-    with _making:
-        home, _home = _home, None
-        if home is not None:
-            asyncio.run_coroutine_threadsafe(home.close(), home.loop).result()
-            home.end()
+    """Closes all clients of this process and ends their thread; the next use starts anew."""
+    global _client_loop
+    with _lock:
+        client_loop, _client_loop = _client_loop, None
+        if client_loop is not None:
+            asyncio.run_coroutine_threadsafe(client_loop.close(), client_loop.loop).result()
+            client_loop.stop()

@@ -1,7 +1,6 @@
-"""What releases of PySpark say in different words, said in one.
+"""Hides differences in names and arguments between the releases of PySpark, from 4.0 on.
 
-Owns every difference between 4.0 and the newest that is one of names and arguments. What a release
-cannot do at all is decided by who wants to do it.
+A module that needs a feature which a release lacks handles that itself.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_arrow_schema"]
 
-#: How a release is told that instants are in UTC: by name from 4.1 or 4.2 on, by a flag before.
+#: The argument that makes timestamps UTC: a name from 4.1 or 4.2 on, a flag before.
 _IN_UTC: Final[dict[str, Any]] = (
     {"timezone": "UTC"}
     if "timezone" in signature(to_arrow_schema).parameters
@@ -26,5 +25,5 @@ _IN_UTC: Final[dict[str, Any]] = (
 
 
 def as_arrow_schema(schema: StructType) -> pa.Schema:
-    """A schema of Spark in Arrow's terms, instants in UTC, as Spark takes record batches."""
+    """Returns a Spark schema as an Arrow schema with timestamps in UTC, as Spark takes batches."""
     return to_arrow_schema(schema, **_IN_UTC)

@@ -1,7 +1,7 @@
-"""The hash of keys that Kafka's own clients choose a partition by, of a whole column at once.
+"""Hashes a column of keys with MurmurHash2, by which Kafka's own clients choose partitions.
 
-MurmurHash2 with 32 bits and the seed of Kafka's Java client, in lockstep: the first four bytes of
-all keys, then the next four.
+32 bits and the seed of Kafka's Java client, in lockstep: the first four bytes of all keys, then the
+next four.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SEED: Final = np.uint32(0x9747B28C)
 
 
 def partition_hashes(keys: pa.Array) -> Int64s:
-    """The hash of each key without its sign, from 0 to 2**31 - 1; any number where it is null."""
+    """Returns each key's hash without its sign bit, 0 to 2**31 - 1; arbitrary for a null key."""
     count = len(keys)
     if not count:
         return np.empty(0, dtype=np.int64)
@@ -35,7 +35,7 @@ def partition_hashes(keys: pa.Array) -> Int64s:
     with np.errstate(over="ignore"):
         hashed = _SEED ^ lengths.astype(np.uint32)
         words = lengths // 4
-        # The longest first, so that those with one more word are always in front.
+        # The longest first, so that keys with another word are always the first rows.
         order = np.argsort(-words, kind="stable")
         begins, words, tails, hashed = (
             begins[order],
@@ -62,7 +62,7 @@ def partition_hashes(keys: pa.Array) -> Int64s:
 
 
 def _words(data: npt.NDArray[np.uint8], at: Int64s) -> npt.NDArray[np.uint32]:
-    """Four bytes at each place, the lowest first."""
+    """Returns the four bytes at each position as a little-endian number."""
     found: npt.NDArray[np.uint32] = data[at].astype(np.uint32)
     for place in (1, 2, 3):
         found |= data[at + place].astype(np.uint32) << np.uint32(8 * place)

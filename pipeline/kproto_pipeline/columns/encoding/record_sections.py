@@ -1,8 +1,8 @@
-"""Rows of one partition as the records sections of batches, all fields of all rows at once.
+"""Encodes the rows of one partition as records sections of batches, all rows at once by field.
 
-Owns where a batch ends, and the layout of a record (magic 2, KIP-98): its length, attributes,
-timestamp delta, offset delta, key, value, headers. All records of a batch have one timestamp. A
-batch's header, checksum and compression are the client's.
+Splits rows into batches, and writes records (magic 2, KIP-98): length, attributes, timestamp delta,
+offset delta, key, value, headers. All records of a batch have one timestamp. The client adds a
+batch's header, checksum and compression.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from .headers import HeaderColumn
 
 __all__ = ["Section", "record_sections"]
 
-#: Attributes of a record, of which none are defined, and the delta of its timestamp.
+#: Attributes of a record, of which none are defined, and a timestamp delta of 0.
 _HEAD: Final = binary_scalar(b"\x00\x00")
 
-#: The most that the delta of an offset takes, in bytes.
+#: The most bytes of an offset delta.
 _LARGEST_DELTA: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The records of one batch: their bytes, and which rows they are."""
+    """The records of one batch: their bytes, and their rows."""
 
     data: bytes
     first: int
@@ -44,9 +44,9 @@ class Section:
 def record_sections(
     keys: pa.Array, values: pa.Array, headers: HeaderColumn, *, batch_bytes: int
 ) -> Iterator[Section]:
-    """The rows in their order, cut into batches of up to `batch_bytes` uncompressed.
+    """Yields the rows in order, split into batches of up to `batch_bytes` uncompressed.
 
-    A row that alone is larger is a batch of its own. Offsets begin at 0 in each batch.
+    A larger row is a batch of its own. Offsets start at 0 in each batch.
     """
     rows = len(keys)
     if not rows:
@@ -62,7 +62,7 @@ def record_sections(
         + varint_sizes(counts)
         + binary_lengths(headers.data)
     )
-    starts = _cuts(sizes + (_LARGEST_DELTA + 5), batch_bytes)
+    starts = _batch_starts(sizes + (_LARGEST_DELTA + 5), batch_bytes)
     deltas = np.arange(rows, dtype=np.int64)
     deltas -= np.repeat(deltas[starts], np.diff(np.append(starts, rows)))
     body_sizes = sizes + varint_sizes(deltas)
@@ -85,8 +85,8 @@ def record_sections(
         yield Section(view[at:end].tobytes(), int(first), int(last - first))
 
 
-def _cuts(sizes: Int64s, batch_bytes: int) -> list[int]:
-    """The first row of each batch; `sizes` are what the rows take at most."""
+def _batch_starts(sizes: Int64s, batch_bytes: int) -> list[int]:
+    """Returns the first row of each batch; `sizes` are the most bytes of each row."""
     ends = np.cumsum(sizes)
     starts = [0]
     while True:

@@ -1,7 +1,6 @@
-"""Ranges of offsets: which to read, and in how many pieces.
+"""Plans offset ranges: checks requested offsets against the logs, and splits ranges into tasks.
 
-Owns the check of wanted against available offsets, and the cut into ranges. Decisions on plain
-data: knows nothing of Spark, sockets, or how offsets are asked for.
+Works on plain data: knows neither Spark nor sockets.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ class LogOffsets:
 
 
 class DataLossError(KprotoError):
-    """Offsets that were asked for are not, or no longer, in the log."""
+    """Requested offsets are not in the log, or no longer."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """Offsets `start` up to, not with, `end` of one partition.
+    """The offsets from `start` up to, and without, `end` of one partition.
 
-    `topic_id` says of which topic of that name: one that is deleted and made anew has another
-    (KIP-516). It is all zeros where the broker is too old to tell it.
+    `topic_id` tells a topic from one that was recreated under its name (KIP-516). It is all zeros
+    if the broker is too old to report it.
     """
 
     topic: str
@@ -61,7 +60,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """How many offsets; compaction and control batches may leave fewer records."""
+        """The number of offsets; compaction and control batches may leave fewer records."""
         return self.end - self.start
 
     def __str__(self) -> str:
@@ -76,12 +75,12 @@ def plan_ranges(
     *,
     fail_on_data_loss: bool,
 ) -> list[OffsetRange]:
-    """One range for each partition that has something to read, in order of topic and partition.
+    """Returns a range for each partition with offsets to read, in order of topic and partition.
 
     Raises:
-        DataLossError: with `fail_on_data_loss`, when a range reaches out of the log. Without,
-            the range is cut to what the log has.
-        ConfigurationError: a start that lies after its end.
+        DataLossError: a range reaches beyond the log, with `fail_on_data_loss`. Without it, the
+            range is clipped to the log.
+        ConfigurationError: a start is after its end.
     """
     ranges = []
     for topic, partition in sorted(starts):
@@ -96,7 +95,7 @@ def plan_ranges(
         if start < first or end > last:
             if fail_on_data_loss:
                 raise DataLossError(
-                    f"{topic}-{partition}: offsets {start} up to {end} were asked for, the log "
+                    f"{topic}-{partition}: offsets {start} up to {end} were requested, the log "
                     f"holds {first} up to {last}; set failOnDataLoss to false to read what is there"
                 )
             start, end = min(max(start, first), last), min(max(end, first), last)
@@ -111,10 +110,10 @@ def split_ranges(
     min_partitions: int | None = None,
     max_records: int | None = None,
 ) -> list[OffsetRange]:
-    """Cut ranges so that there are at least `min_partitions`, none above `max_records` offsets.
+    """Splits ranges into at least `min_partitions` pieces of at most `max_records` offsets.
 
-    Pieces of one range differ by at most one offset. The next cut always goes to the range whose
-    pieces are the largest; a piece never gets below one offset.
+    Pieces of one range differ by at most one offset. The next split always goes to the range with
+    the largest pieces; a piece never gets below one offset.
     """
     pieces = [1 if max_records is None else -(-r.size // max_records) for r in ranges]
     total = sum(pieces)
@@ -141,7 +140,7 @@ def split_ranges(
 
 
 def coalesce_ranges(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
-    """Ranges in their order, together with the one before up to `most` offsets."""
+    """Groups consecutive ranges up to `most` offsets; a larger range is a group of its own."""
     groups: list[list[OffsetRange]] = []
     size = 0
     for each in ranges:

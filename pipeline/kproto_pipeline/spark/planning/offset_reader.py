@@ -1,7 +1,7 @@
-"""What a read consists of: its partitions and offsets, as the brokers have them now.
+"""Resolves the options of a read against the cluster: partitions, log offsets, offset ranges.
 
-Owns the questions to the cluster. What the answers mean for offsets is `offset_spec`'s and
-`ranges`' to decide. Knows nothing of Spark.
+Sends the requests (Metadata, ListOffsets); `offset_spec` and `offset_ranges` decide on plain data.
+Knows nothing of Spark.
 """
 
 from __future__ import annotations
@@ -38,51 +38,51 @@ __all__ = [
     "starting_offsets",
 ]
 
-#: How often offsets are asked for, as topics were made anew or partitions added meanwhile.
-_MOST_LOOKS: Final = 5
+#: The most attempts to list offsets while topics are recreated or partitions added meanwhile.
+_MAX_ATTEMPTS: Final = 5
 
 _UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
-#: ListOffsets by time says this where no record is that late.
-_NONE_SO_LATE: Final = -1
+#: ListOffsets by timestamp returns this if no record has the timestamp or a later one.
+_NO_OFFSET: Final = -1
 
 
 async def list_log_offsets(
-    client: Client, options: ReadOptions, *, skip_missing: bool = False, retry: bool = True
+    client: Client, options: ReadOptions, *, skip_missing: bool = False, await_topics: bool = True
 ) -> LogOffsets:
-    """The partitions that the options select, with both ends of their logs, asked for anew.
+    """Lists the earliest and latest offsets of the selected partitions.
 
-    With `skip_missing`, topics and partitions that are named and not there are left out;
-    `retry`, after the time that a new topic has to appear. With `read_committed` a log ends at
-    its last stable offset.
+    With `skip_missing`, leaves out topics and partitions that do not exist; with `await_topics`,
+    waits first for a new topic to appear in metadata. With `read_committed` the latest offset is
+    the last stable offset.
 
     Raises:
-        OptionError: a partition that its topic does not have.
-        BrokerResponseError: a topic that the cluster does not have.
-        KprotoError: whatever the client raises.
+        OptionError: a topic has no such partition.
+        BrokerResponseError: the cluster has no such topic.
+        KprotoError: any error of the client.
     """
-    parts = await _selected_partitions(client, options, skip_missing, retry)
-    for _ in range(_MOST_LOOKS):
+    parts = await _selected_partitions(client, options, skip_missing, await_topics)
+    for _ in range(_MAX_ATTEMPTS):
         earliest, latest = await asyncio.gather(
             client.list_offsets(dict.fromkeys(parts, "earliest")),
             client.list_offsets(
                 dict.fromkeys(parts, "latest"), read_committed=options.read_committed
             ),
         )
-        # Offsets are asked for by the topic's name: they are of that id if it is the same behind.
-        again = await _selected_partitions(client, options, skip_missing, retry=False)
+        # ListOffsets goes by name: the offsets are of this topic id if it is the same afterwards.
+        again = await _selected_partitions(client, options, skip_missing, await_topics=False)
         if again == parts:
             break
         parts = again
     else:
         raise DataLossError(
-            f"topics and partitions changed {_MOST_LOOKS} times while their offsets were asked for"
+            f"topics and partitions changed {_MAX_ATTEMPTS} times while their offsets were listed"
         )
     return LogOffsets(parts, earliest, latest)
 
 
 def check_selection_exists(selection: TopicSelection, now: LogOffsets) -> None:
-    """Raise OptionError for a topic or partition that is named and not there."""
+    """Raises OptionError if the cluster lacks a selected topic or partition."""
     topics = {topic for topic, _ in now.topic_ids}
     missing = [topic for topic in selection.topics if topic not in topics]
     missing += [f"{t}-{p}" for t, p in selection.partitions if (t, p) not in now.topic_ids]
@@ -94,18 +94,18 @@ def check_selection_exists(selection: TopicSelection, now: LogOffsets) -> None:
 async def starting_offsets(
     client: Client, options: ReadOptions, now: LogOffsets
 ) -> dict[TopicPartition, int]:
-    """Where the options say to begin, for each partition.
+    """Returns the starting offset of each partition.
 
     Raises:
-        ConfigurationError: they do not name exactly the partitions that are read; or a time that
-            no record has reached, unless the options say to begin at the end then.
+        OptionError: the options do not name exactly the partitions that are read, or no record has
+            reached a starting timestamp, unless `latest_without_match`.
     """
     wanted = options.starting_offsets
     if not isinstance(wanted, TimestampSpec):
         parts = now.topic_ids
         return resolve_offsets("startingOffsets", wanted, parts, now.earliest, now.latest)
-    found = await _by_time(client, options, wanted, now)
-    late = sorted(part for part, offset in found.items() if offset == _NONE_SO_LATE)
+    found = await _offsets_by_timestamp(client, options, wanted, now)
+    late = sorted(part for part, offset in found.items() if offset == _NO_OFFSET)
     if late and not options.latest_without_match:
         names = ", ".join(f"{topic}-{partition}" for topic, partition in late[:10])
         raise OptionError(
@@ -119,19 +119,19 @@ async def starting_offsets(
 async def ending_offsets(
     client: Client, options: ReadOptions, now: LogOffsets
 ) -> dict[TopicPartition, int]:
-    """Where the options say to end, for each partition; at the end where no record is that late.
+    """Returns the ending offset of each partition: the latest if no record has the timestamp.
 
     Raises:
-        ConfigurationError: they do not name exactly the partitions that are read.
+        OptionError: the options do not name exactly the partitions that are read.
     """
     wanted = options.ending_offsets
     if not isinstance(wanted, TimestampSpec):
         parts = now.topic_ids
         return resolve_offsets("endingOffsets", wanted, parts, now.earliest, now.latest)
-    found = await _by_time(client, options, wanted, now)
-    # The log may have grown since its end was asked for.
+    found = await _offsets_by_timestamp(client, options, wanted, now)
+    # The log may have grown since its latest offset was listed.
     return {
-        part: now.latest[part] if offset == _NONE_SO_LATE else min(offset, now.latest[part])
+        part: now.latest[part] if offset == _NO_OFFSET else min(offset, now.latest[part])
         for part, offset in found.items()
     }
 
@@ -139,23 +139,23 @@ async def ending_offsets(
 async def batch_offsets(
     client: Client, options: ReadOptions, now: LogOffsets
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    """Where the options of a batch say to begin and to end, for each partition.
+    """Returns the starting and the ending offset of each partition of a batch.
 
     Raises:
-        ConfigurationError: as `starting_offsets` and `ending_offsets`.
+        OptionError: as `starting_offsets` and `ending_offsets`.
     """
     starts = await starting_offsets(client, options, now)
     ends = await ending_offsets(client, options, now)
     if isinstance(options.starting_offsets, TimestampSpec):
-        # Behind the end that was asked for before: the log has grown since, and nothing is wanted.
+        # A start after the latest offset that was listed before: the log has grown since.
         starts = {part: min(start, now.latest[part]) for part, start in starts.items()}
     return starts, ends
 
 
-async def _by_time(
+async def _offsets_by_timestamp(
     client: Client, options: ReadOptions, wanted: TimestampSpec, now: LogOffsets
 ) -> dict[TopicPartition, int]:
-    """The first offset of each partition since its time; -1 where no record is that late."""
+    """Returns the first offset of each partition at its timestamp or later; -1 for none."""
     if isinstance(wanted.timestamps, Mapping):
         check_partitions_named(f"option {wanted.option}", wanted.timestamps, now.topic_ids)
         times = dict(wanted.timestamps)
@@ -167,22 +167,20 @@ async def _by_time(
 async def plan_batch(
     client: Client, options: ReadOptions, range_filter: RangeFilter = ALL
 ) -> list[OffsetRange]:
-    """What the options of a batch ask for, made concrete by what the brokers have.
-
-    Of that, what `range_filter` leaves: filters of the query need no more.
+    """Returns the offset ranges of a batch, narrowed by the filters of the query.
 
     Raises:
-        OptionError: a partition that its topic does not have.
-        ConfigurationError: offsets for other partitions than those that are read, or a start
-            behind its end.
-        DataLossError: offsets that the log does not have, and the options ask to fail then.
-        KprotoError: whatever the client raises.
+        OptionError: a topic has no such partition, or offsets are given for other partitions than
+            those that are read.
+        ConfigurationError: a start is after its end.
+        DataLossError: the log lacks requested offsets, with `fail_on_data_loss`.
+        KprotoError: any error of the client.
     """
     now = await list_log_offsets(client, options)
     starts, ends = await batch_offsets(client, options, now)
     if range_filter is not ALL:
-        starts, ends = range_filter.cut(starts, ends)
-        starts = await _since(client, options, range_filter, starts, ends)
+        starts, ends = range_filter.clip(starts, ends)
+        starts = await _skip_before_timestamp(client, options, range_filter, starts, ends)
     ranges = plan_ranges(
         starts, ends, now.earliest, now.latest, fail_on_data_loss=options.fail_on_data_loss
     )
@@ -193,21 +191,21 @@ async def plan_batch(
     )
 
 
-async def _since(
+async def _skip_before_timestamp(
     client: Client,
     options: ReadOptions,
     range_filter: RangeFilter,
     starts: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Starts that pass over records before a time, where that is wanted."""
-    if range_filter.since_ms is None or not starts:
+    """Returns starts that skip the records before `min_timestamp_ms`."""
+    if range_filter.min_timestamp_ms is None or not starts:
         return dict(starts)
-    times = dict.fromkeys(starts, range_filter.since_ms)
+    times = dict.fromkeys(starts, range_filter.min_timestamp_ms)
     found = await client.list_offsets(times, read_committed=options.read_committed)
     return {
         part: min(
-            max(start, ends[part] if found[part] == _NONE_SO_LATE else found[part]),
+            max(start, ends[part] if found[part] == _NO_OFFSET else found[part]),
             max(start, ends[part]),
         )
         for part, start in starts.items()
@@ -215,15 +213,15 @@ async def _since(
 
 
 async def _selected_partitions(
-    client: Client, options: ReadOptions, skip_missing: bool, retry: bool
+    client: Client, options: ReadOptions, skip_missing: bool, await_topics: bool
 ) -> dict[TopicPartition, Uuid]:
-    """The partitions that `subscribe`, `assign` or `subscribePattern` mean, and their topics' ids.
+    """Returns the partitions that the options select, with the ids of their topics.
 
-    What the client knows of topics may be old, as it is kept: they are asked for anew.
+    Refreshes metadata first, as that of a shared client may be old.
     """
     selection = options.selection
     if selection.pattern is not None:
-        # Anywhere in the name, and no internal topic, as the connector does.
+        # A match anywhere in the name, and no internal topic, as in the connector.
         matching = re.compile(selection.pattern)
         found = [
             info
@@ -232,20 +230,20 @@ async def _selected_partitions(
         ]
     else:
         names = selection.topics or tuple({topic: None for topic, _ in selection.partitions})
-        told = {info.name: info.error_code for info in await client.refresh(names)}
-        if skip_missing and not retry:
-            names = tuple(name for name in names if told.get(name) != _UNKNOWN_TOPIC)
-        # Side by side: each may wait for its topic to appear.
-        looks = await asyncio.gather(*map(client.topic, names), return_exceptions=True)
+        errors = {info.name: info.error_code for info in await client.refresh(names)}
+        if skip_missing and not await_topics:
+            names = tuple(name for name in names if errors.get(name) != _UNKNOWN_TOPIC)
+        # Concurrently: each may wait for its topic to appear.
+        results = await asyncio.gather(*map(client.topic, names), return_exceptions=True)
         found = []
-        for look in looks:
-            if isinstance(look, BrokerResponseError) and look.code == _UNKNOWN_TOPIC:
+        for result in results:
+            if isinstance(result, BrokerResponseError) and result.code == _UNKNOWN_TOPIC:
                 if not skip_missing:
-                    raise look
-            elif isinstance(look, BaseException):
-                raise look
+                    raise result
+            elif isinstance(result, BaseException):
+                raise result
             else:
-                found.append(look)
+                found.append(result)
     existing = {
         (info.name, partition): info.topic_id
         for info in found

@@ -1,7 +1,7 @@
-"""What filters of a query say of the ranges to read: partitions, offsets, and since when.
+"""Narrows offset ranges by the filters of a query: partitions, offsets, timestamps.
 
-Owns what follows from a filter for offsets. Whatever is left out here has no row that the filter
-takes; Spark applies the filter to the rest again. Plain data: knows no class of Spark's.
+A narrowed range leaves out only rows that the filter rejects; Spark applies the filter again to all
+others. Works on plain data: knows no class of Spark's.
 """
 
 from __future__ import annotations
@@ -19,46 +19,46 @@ if TYPE_CHECKING:
 __all__ = ["ALL", "Predicate", "RangeFilter", "range_filter_of"]
 
 
-#: A column, how it is compared, and with what: `=`, `>`, `>=`, `<`, `<=` or `in`.
+#: A column, an operator (`=`, `>`, `>=`, `<`, `<=` or `in`) and the value to compare with.
 Predicate = tuple[str, str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class RangeFilter:
-    """Which partitions, which offsets of each, and records of which time (ms) or later."""
+    """The partitions, the offset range, and the least timestamp (ms) that a query needs."""
 
     partitions: frozenset[int] | None = None
-    first: int = 0
+    min_offset: int = 0
     end: int | None = None
-    since_ms: int | None = None
+    min_timestamp_ms: int | None = None
 
-    def takes(self, part: TopicPartition) -> bool:
-        """Whether anything of a partition can be wanted."""
+    def matches_partition(self, part: TopicPartition) -> bool:
+        """Returns whether the query can need records of this partition."""
         return self.partitions is None or part[1] in self.partitions
 
-    def cut(
+    def clip(
         self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """Ranges from starts to ends without the offsets that are not wanted."""
+        """Returns starts and ends of the ranges, without the offsets that the query rejects."""
         new_starts, new_ends = {}, {}
         for part, start in starts.items():
-            if self.takes(part):
+            if self.matches_partition(part):
                 end = ends[part] if self.end is None else min(ends[part], max(self.end, start))
                 new_ends[part] = end
-                new_starts[part] = min(max(start, self.first), max(start, end))
+                new_starts[part] = min(max(start, self.min_offset), max(start, end))
         return new_starts, new_ends
 
 
 ALL: Final = RangeFilter()
 
 
-def range_filter_of(conditions: Iterable[Predicate]) -> RangeFilter:
-    """What all conditions together leave; one that says nothing of ranges is passed over."""
+def range_filter_of(predicates: Iterable[Predicate]) -> RangeFilter:
+    """Combines all predicates; ignores those that say nothing about ranges."""
     found = ALL
-    for column, operator, value in conditions:
-        narrow = _RULES.get(column)
-        if narrow is not None:
-            found = narrow(found, operator, value)
+    for column, operator, value in predicates:
+        rule = _RULES.get(column)
+        if rule is not None:
+            found = rule(found, operator, value)
     return found
 
 
@@ -91,17 +91,17 @@ def _by_offset(found: RangeFilter, operator: str, value: object) -> RangeFilter:
     if highest != math.inf:
         last = max(0, int(highest) + 1)
         end = last if end is None else min(end, last)
-    return replace(found, first=max(found.first, lowest), end=end)
+    return replace(found, min_offset=max(found.min_offset, lowest), end=end)
 
 
 def _by_time(found: RangeFilter, operator: str, value: object) -> RangeFilter:
-    """Records before the first of a time are older; behind it any may stand."""
+    """Skips offsets before the first record of a timestamp; later ones may have any timestamp."""
     if operator not in ("=", ">", ">=") or not isinstance(value, datetime) or value.tzinfo is None:
         return found
     since = math.floor(value.timestamp() * 1000)
     if since < 0:
-        return found  # records without a time have -1, and brokers find none of these by time
-    return replace(found, since_ms=max(since, found.since_ms or 0))
+        return found  # records without a timestamp have -1, and ListOffsets finds none of these
+    return replace(found, min_timestamp_ms=max(since, found.min_timestamp_ms or 0))
 
 
 _RULES: Final[Mapping[str, Callable[[RangeFilter, str, object], RangeFilter]]] = {

@@ -1,1 +1,1 @@
-"""Rows to topics: checked, encoded column by column, and acknowledged before a task ends."""
+"""Writes rows to topics: checks them, encodes them by column, and waits for acknowledgements."""

@@ -1,7 +1,7 @@
-"""A thread beside that of the task: what is done to the rows while the next ones arrive.
+"""Encodes rows in a thread of its own, while the task's thread receives the next rows.
 
-Spark's JVM makes Arrow of rows as long as somebody takes it. A task that encodes in between would
-let it stand, and then wait for it.
+Spark's JVM converts rows to Arrow while the task reads them. A task that encoded in between would
+stall the JVM, and then wait for it.
 """
 
 from __future__ import annotations
@@ -17,54 +17,54 @@ __all__ = ["EncodingThread"]
 
 T = TypeVar("T")
 
-#: How many items may wait; each is some megabytes of rows.
-_WAITING: Final = 2
+#: The most items in the queue; each is some megabytes of rows.
+_MAX_QUEUED: Final = 2
 
 
-class _NotWantedError(Exception):
-    """Whoever gives has left."""
+class _ClosedError(Exception):
+    """The task's thread closed the queue."""
 
 
 class EncodingThread(Generic[T]):
-    """Calls `do` with each item that is given, one after the other, in a thread of its own.
+    """Calls `do` with each submitted item, one after the other, in a thread of its own.
 
-    To be ended by `close`, whatever happens.
+    The caller must call `close` in any case.
     """
 
     def __init__(self, do: Callable[[T], object]) -> None:
         self._do = do
-        self._given: queue.Queue[T | None] = queue.Queue(_WAITING)
+        self._queue: queue.Queue[T | None] = queue.Queue(_MAX_QUEUED)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="kproto-encoding", daemon=True)
         self._thread.start()
 
-    def give(self, item: T) -> None:
-        """Have it done; waits for room. Raises what `do` has raised for an earlier item."""
+    def submit(self, item: T) -> None:
+        """Queues an item; blocks while the queue is full. Raises the error of an earlier item."""
         if self._error is not None:
             raise self._error
-        self._given.put(item)
+        self._queue.put(item)
 
     def finish(self) -> None:
-        """Wait until all is done. Raises what `do` has raised."""
-        self._end()
+        """Waits until all items are done. Raises the first error of `do`."""
+        self._join()
         if self._error is not None:
             raise self._error
 
     def close(self) -> None:
-        """Do no more, and wait for what is being done; behind `finish` there is nothing."""
+        """Drops queued items, and waits for the current one; does nothing after `finish`."""
         if self._thread.is_alive():
-            self._error = self._error or _NotWantedError()
-            self._end()
+            self._error = self._error or _ClosedError()
+            self._join()
 
-    def _end(self) -> None:
-        self._given.put(None)
+    def _join(self) -> None:
+        self._queue.put(None)
         self._thread.join()
 
     def _run(self) -> None:
-        while (item := self._given.get()) is not None:
+        while (item := self._queue.get()) is not None:
             if self._error is not None:
-                continue  # what waits is dropped, so that nobody waits for room
+                continue  # drops queued items, so that `submit` does not block
             try:
                 self._do(item)
-            except BaseException as error:  # noqa: BLE001 - raised again in the giver's thread
+            except BaseException as error:  # noqa: BLE001 - raised again in the task's thread
                 self._error = error

@@ -1,4 +1,4 @@
-"""What is wrong with a row, or with writing it."""
+"""The error of a row."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ __all__ = ["RowError"]
 
 
 class RowError(KprotoError):
-    """A row that cannot be written, or was not acknowledged; the message says which, and why."""
+    """A row cannot be written, or was not acknowledged; the message names the row and the cause."""

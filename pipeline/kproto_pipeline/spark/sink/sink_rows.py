@@ -1,7 +1,7 @@
-"""The columns of rows that are written: their names and types, as the JVM connector takes them.
+"""Checks the columns of rows to write, and converts an Arrow batch for the encoder.
 
-Owns the check of a schema, before any task runs, and the columns of one Arrow batch as the encoder
-wants them. Decisions on plain data: knows no broker.
+Column names and types are those of the JVM connector. `check_columns` runs before any task. Works
+on plain data: knows no broker.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from ...columns.record_columns import Int64s
     from ..options.option_table import WriteOptions
 
-__all__ = ["Rows", "check_columns", "rows_of"]
+__all__ = ["SinkRows", "check_columns", "sink_rows"]
 
 _NO_PARTITION: Final = -1
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_string(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
-    return _is_text(kind) or bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+def _is_binary(kind: pa.DataType) -> bool:
+    return _is_string(kind) or bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _is_headers(kind: pa.DataType) -> bool:
@@ -48,32 +48,32 @@ def _is_headers(kind: pa.DataType) -> bool:
     entry = kind.value_type
     return (
         [entry.field(at).name for at in range(entry.num_fields)] == ["key", "value"]
-        and _is_text(entry.field(0).type)
-        and _is_bytes(entry.field(1).type)
+        and _is_string(entry.field(0).type)
+        and _is_binary(entry.field(1).type)
     )
 
 
-# Column -> (its type in Spark's words, the check of it).
+# Column -> (Spark's name of its type, a check of the Arrow type).
 _COLUMNS: Final[Mapping[str, tuple[str, Callable[[pa.DataType], bool]]]] = {
-    "key": ("binary or string", _is_bytes),
-    "value": ("binary or string", _is_bytes),
+    "key": ("binary or string", _is_binary),
+    "value": ("binary or string", _is_binary),
     "headers": ("array<struct<key:string,value:binary>>", _is_headers),
-    "topic": ("string", _is_text),
+    "topic": ("string", _is_string),
     "partition": ("int", pa.types.is_int32),
 }
 
 
-def _is_instant(kind: pa.DataType) -> bool:
+def _is_timestamp(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
 def _is_extensions(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_map(kind)) and _is_text(kind.key_type) and _is_text(kind.item_type)
+    return bool(pa.types.is_map(kind)) and _is_string(kind.key_type) and _is_string(kind.item_type)
 
 
 _TEXTS: Final = ("specversion", "id", "source", "type", "subject", "dataschema", "datacontenttype")
 
-# Those of events, as the source gives them.
+# The columns of events, as the source reads them.
 _EVENT_COLUMNS: Final[Mapping[str, tuple[str, Callable[[pa.DataType], bool]]]] = {
     **dict.fromkeys(
         (
@@ -86,26 +86,26 @@ _EVENT_COLUMNS: Final[Mapping[str, tuple[str, Callable[[pa.DataType], bool]]]] =
             "datacontenttype",
             "error",
         ),
-        ("string", _is_text),
+        ("string", _is_string),
     ),
-    "time": ("timestamp", _is_instant),
+    "time": ("timestamp", _is_timestamp),
     "extensions": ("map<string,string>", _is_extensions),
-    "data": ("binary or string", _is_bytes),
+    "data": ("binary or string", _is_binary),
     **_COLUMNS,
 }
 
-# What the source gives besides, so that what was read can be written as it is.
-_PASSED_OVER: Final = frozenset({"offset", "timestamp", "timestampType"})
+# Other columns of the source, ignored so that rows can be written as they were read.
+_IGNORED: Final = frozenset({"offset", "timestamp", "timestampType"})
 
 
 def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
-    """Raise OptionError unless rows of `schema` can be written."""
+    """Raises OptionError unless rows of `schema` can be written."""
     is_events = options.cloud_events is not None
     known = _EVENT_COLUMNS if is_events else _COLUMNS
     for field in schema:
         if schema.names.count(field.name) > 1:
             raise OptionError(f"the rows have column {field.name!r} twice; name each once")
-        if field.name in _PASSED_OVER:
+        if field.name in _IGNORED:
             continue
         if field.name not in known:
             raise OptionError(
@@ -132,11 +132,11 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Some rows of a task as columns: `topics` by their number in `names`.
+class SinkRows:
+    """Rows of a task as columns; `topics` holds indexes into `names`.
 
-    `partitions` is -1 where the row names none. `first` is the number of the first row in its task,
-    counted from 0.
+    `partitions` is -1 if the row names none. `first` is the number of the first row in its task,
+    from 0.
     """
 
     first: int
@@ -147,35 +147,35 @@ class Rows:
     values: pa.Array
     headers: HeaderColumn
 
-    def place(self, row: int) -> str:
-        """Where a row is, for who looks for it."""
+    def describe(self, row: int) -> str:
+        """Describes a row for errors: its number in the task, and its key."""
         key = self.keys[row].as_py()
-        told = "no key" if key is None else f"key {key[:60]!r}{' …' if len(key) > 60 else ''}"
-        return f"row {self.first + row} of this task ({told})"
+        shown = "no key" if key is None else f"key {key[:60]!r}{' …' if len(key) > 60 else ''}"
+        return f"row {self.first + row} of this task ({shown})"
 
 
-def rows_of(batch: pa.RecordBatch, options: WriteOptions, first: int) -> Rows:
-    """The columns of one Arrow batch.
+def sink_rows(batch: pa.RecordBatch, options: WriteOptions, first: int) -> SinkRows:
+    """Converts one Arrow batch.
 
     Raises:
-        RowError: a topic, or the key of a header, is null or no text; a partition below 0; no
-            right event.
+        RowError: a topic or the key of a header is null or no UTF-8, a partition is below 0, or a
+            row is no valid event.
     """
     keys = _bytes(batch, "key")
-    bare = Rows(first, [], _NOTHING, _NOTHING, keys, keys, HeaderColumn.none(0))
+    bare = SinkRows(first, [], _EMPTY, _EMPTY, keys, keys, HeaderColumn.none(0))
     values, headers = _values_and_headers(batch, options, bare)
     names, topics = _topics(batch, options, bare)
-    return Rows(first, names, topics, _partitions(batch, bare), keys, values, headers)
+    return SinkRows(first, names, topics, _partitions(batch, bare), keys, values, headers)
 
 
 def _values_and_headers(
-    batch: pa.RecordBatch, options: WriteOptions, bare: Rows
+    batch: pa.RecordBatch, options: WriteOptions, bare: SinkRows
 ) -> tuple[pa.Array, HeaderColumn]:
     if options.cloud_events is not None:
         try:
             records = records_of_events(batch, options.cloud_events)
         except UnwritableEventError as error:
-            raise RowError(f"{bare.place(error.row)} is no event: {error}") from error
+            raise RowError(f"{bare.describe(error.row)} is no event: {error}") from error
         return records.values, records.headers
     headers = HeaderColumn.none(batch.num_rows)
     if "headers" in batch.schema.names:
@@ -183,11 +183,11 @@ def _values_and_headers(
         try:
             headers = headers_of_lists(lists)
         except ValueError as error:
-            raise RowError(f"{bare.place(error.args[1])}: {error.args[0]}") from None
+            raise RowError(f"{bare.describe(error.args[1])}: {error.args[0]}") from None
     return _bytes(batch, "value"), headers
 
 
-_NOTHING: Final = np.empty(0, dtype=np.int64)
+_EMPTY: Final = np.empty(0, dtype=np.int64)
 
 
 def _bytes(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -196,14 +196,16 @@ def _bytes(batch: pa.RecordBatch, name: str) -> pa.Array:
     return batch.column(name).cast(pa.binary())
 
 
-def _topics(batch: pa.RecordBatch, options: WriteOptions, bare: Rows) -> tuple[list[str], Int64s]:
+def _topics(
+    batch: pa.RecordBatch, options: WriteOptions, bare: SinkRows
+) -> tuple[list[str], Int64s]:
     if options.topic is not None:
         return [options.topic], np.zeros(batch.num_rows, dtype=np.int64)
     column = batch.column("topic").cast(pa.string())
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise RowError(
-            f"{bare.place(row)}: its topic is null; give it one, or set the option topic"
+            f"{bare.describe(row)}: its topic is null; give it one, or set the option topic"
         )
     encoded = column.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -215,10 +217,10 @@ def _topics(batch: pa.RecordBatch, options: WriteOptions, bare: Rows) -> tuple[l
             at for at, name in enumerate(raw) if name.decode(errors="replace").encode() != name
         )
         row = int(np.flatnonzero(codes == code)[0])
-        raise RowError(f"{bare.place(row)}: its topic is no UTF-8: {error}") from error
+        raise RowError(f"{bare.describe(row)}: its topic is no UTF-8: {error}") from error
 
 
-def _partitions(batch: pa.RecordBatch, bare: Rows) -> Int64s:
+def _partitions(batch: pa.RecordBatch, bare: SinkRows) -> Int64s:
     if "partition" not in batch.schema.names:
         return np.full(batch.num_rows, _NO_PARTITION, dtype=np.int64)
     column = batch.column("partition")
@@ -227,5 +229,5 @@ def _partitions(batch: pa.RecordBatch, bare: Rows) -> Int64s:
     wrong = np.flatnonzero((given < 0) & column.is_valid().to_numpy(zero_copy_only=False))
     if len(wrong):
         row = int(wrong[0])
-        raise RowError(f"{bare.place(row)}: there is no partition {int(given[row])}")
+        raise RowError(f"{bare.describe(row)}: there is no partition {int(given[row])}")
     return given

@@ -1,7 +1,7 @@
-"""The batches of one task on their way: given to a producer, and each acknowledged at the end.
+"""Sends the encoded batches of one task with a producer, and waits for their acknowledgements.
 
-Owns the task's producer, on the loop of this process's clients, and how much may wait for it. The
-task encodes the next rows meanwhile. Knows no Spark, and of a row its place alone.
+The producer runs on the loop of this process's clients, while the task encodes the next rows. Knows
+nothing of Spark.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kproto.client import DeliveryError, EncodedRecords
 from kproto.wire.errors import KprotoError
 
-from ..client_pool import begin, shared_client
+from ..client_pool import shared_client, start_on_loop
 from .errors import RowError
 
 if TYPE_CHECKING:
@@ -25,52 +25,52 @@ if TYPE_CHECKING:
 
 __all__ = ["EncodedBatch", "TaskProducer"]
 
-#: How many encoded batches may wait to be given to the producer, which has a bound of its own.
-_WAITING_BATCHES: Final = 8
+#: The most encoded batches that wait for the producer, which has a buffer limit of its own.
+_MAX_QUEUED_BATCHES: Final = 8
 
 
 class EncodedBatch(NamedTuple):
-    """One batch for one partition; `place_of` says which row of the task a record of it is."""
+    """A batch for one partition; `describe_row` names the task's row of a record, for errors."""
 
     topic: str
     partition: int
     records: EncodedRecords
-    place_of: Callable[[int], str]
+    describe_row: Callable[[int], str]
 
 
 class TaskProducer:
-    """The producer of a task, as seen from its thread. To be ended by `close`, whatever happens."""
+    """The producer of a task, as seen from its thread. The task must call `close` in any case."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        self._room = threading.Semaphore(_WAITING_BATCHES)
-        self._given: asyncio.Queue[EncodedBatch | None] = asyncio.Queue()
+        self._queue_slots = threading.Semaphore(_MAX_QUEUED_BATCHES)
+        self._queue: asyncio.Queue[EncodedBatch | None] = asyncio.Queue()
         self._failed = False
-        self._work = begin(self._run())
+        self._task = start_on_loop(self._run())
 
-    def give(self, batch: EncodedBatch) -> None:
-        """Let a batch be sent; waits for room.
+    def send(self, batch: EncodedBatch) -> None:
+        """Queues a batch; blocks while the queue is full.
 
         Raises:
-            RowError: an earlier one was not acknowledged, or could not be given.
+            RowError: an earlier batch could not be sent, or was not acknowledged.
         """
-        self._room.acquire()
+        self._queue_slots.acquire()
         if self._failed:
-            self._work.result()
-        self._work.tell(self._given.put_nowait, batch)
+            self._task.result()
+        self._task.call_soon(self._queue.put_nowait, batch)
 
     def finish(self) -> None:
-        """Wait until every batch is acknowledged.
+        """Waits until every batch is acknowledged.
 
         Raises:
-            RowError: one of them was not; the message says which row, and why.
+            RowError: a batch was not acknowledged; the message names the row and the cause.
         """
-        self._work.tell(self._given.put_nowait, None)
-        self._work.result()
+        self._task.call_soon(self._queue.put_nowait, None)
+        self._task.result()
 
     def close(self) -> None:
-        """End what is still under way; behind `finish` there is nothing."""
-        self._work.end()
+        """Cancels unfinished sends; does nothing after `finish`."""
+        self._task.cancel()
 
     async def _run(self) -> None:
         try:
@@ -78,46 +78,46 @@ class TaskProducer:
                 await self._send_all(client)
         finally:
             self._failed = True
-            self._room.release(_WAITING_BATCHES)
+            self._queue_slots.release(_MAX_QUEUED_BATCHES)
 
     async def _send_all(self, client: Client) -> None:
-        # What is sent is whole batches: there is nothing to wait for.
+        # Batches are complete, so lingering would only delay them.
         async with client.producer(linger_ms=0) as producer:
-            under_way: list[tuple[BatchDelivery, EncodedBatch]] = []
-            while (batch := await self._given.get()) is not None:
-                under_way.append((await _given(producer, batch), batch))
-                self._room.release()
-                under_way = await _settled(under_way, all_of_them=False)
-            await _settled(under_way, all_of_them=True)
+            in_flight: list[tuple[BatchDelivery, EncodedBatch]] = []
+            while (batch := await self._queue.get()) is not None:
+                in_flight.append((await _send(producer, batch), batch))
+                self._queue_slots.release()
+                in_flight = await _unfinished(in_flight, wait_for_all=False)
+            await _unfinished(in_flight, wait_for_all=True)
 
 
-async def _given(producer: Producer, batch: EncodedBatch) -> BatchDelivery:
+async def _send(producer: Producer, batch: EncodedBatch) -> BatchDelivery:
     try:
         return await producer.send_batch(batch.topic, batch.partition, batch.records)
     except KprotoError as error:
         raise RowError(
-            f"{batch.place_of(0)}, for {batch.topic}-{batch.partition}: {error}"
+            f"{batch.describe_row(0)}, for {batch.topic}-{batch.partition}: {error}"
         ) from error
 
 
-async def _settled(
-    under_way: list[tuple[BatchDelivery, EncodedBatch]], *, all_of_them: bool
+async def _unfinished(
+    in_flight: list[tuple[BatchDelivery, EncodedBatch]], *, wait_for_all: bool
 ) -> list[tuple[BatchDelivery, EncodedBatch]]:
-    """Those that are not done yet; with `all_of_them`, wait for each.
+    """Returns the deliveries that are not done; with `wait_for_all`, waits for each.
 
     Raises:
-        RowError: one was not acknowledged.
+        RowError: a batch was not acknowledged.
     """
-    left = []
-    for delivery, batch in under_way:
-        if not (all_of_them or delivery.done):
-            left.append((delivery, batch))
+    pending = []
+    for delivery, batch in in_flight:
+        if not (wait_for_all or delivery.done):
+            pending.append((delivery, batch))
             continue
         try:
             await delivery
         except DeliveryError as error:
-            place = batch.place_of(delivery.failed()[0])
+            row = batch.describe_row(delivery.failed()[0])
             raise RowError(
-                f"{place} was not acknowledged by {batch.topic}-{batch.partition}: {error.cause}"
+                f"{row} was not acknowledged by {batch.topic}-{batch.partition}: {error.cause}"
             ) from error
-    return left
+    return pending

@@ -1,8 +1,8 @@
-"""The rows of one task to their topics: each to its partition, encoded with its neighbours.
+"""Writes the rows of one task: chooses their partitions, encodes them in batches, sends those.
 
-Owns which rows go together. Rows with a partition go there, those with a key to the partition of
-its hash, as Kafka's own clients choose it, and those with neither to one partition after the other,
-some of them each. Rows of one partition keep their order.
+A row with a partition goes there. A row with a key goes to the partition of the key's hash, as with
+Kafka's own clients. Rows with neither go to one partition for `_STICKY_BYTES`, then to the next.
+Rows of one partition keep their order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..client_pool import run_on_loop, shared_client
 from ..worker_imports import keep_archive_finders
 from .encoding_thread import EncodingThread
 from .errors import RowError
-from .sink_rows import Rows, rows_of
+from .sink_rows import SinkRows, sink_rows
 from .task_producer import EncodedBatch, TaskProducer
 
 if TYPE_CHECKING:
@@ -36,57 +36,57 @@ if TYPE_CHECKING:
 
 __all__ = ["write_rows"]
 
-#: How many bytes of rows are encoded together: enough to fill the batches of some partitions.
+#: Bytes of rows that are encoded together: enough to fill batches of several partitions.
 _TOGETHER_BYTES: Final = 8 << 20
 
-#: An Arrow batch from this size on, in bytes, is cut into parts of the other: Spark makes them of
-#: up to 64 MiB, and what is made of rows on their way takes their size some times again.
+#: An Arrow batch of at least the first size, in bytes, is split into parts of the second: Spark
+#: makes batches of up to 64 MiB, and encoding takes several times their memory.
 _LARGE_BYTES: Final = 16 << 20
 _PART_BYTES: Final = 2 << 20
 
-#: How many bytes of rows with neither key nor partition go to one partition before the next has its
-#: turn. What a partition has got of the rows that are encoded together becomes one batch.
-_TURN_BYTES: Final = 128 << 10
+#: Bytes of rows with neither key nor partition that go to one partition before the next one. The
+#: rows of a partition that are encoded together become one batch.
+_STICKY_BYTES: Final = 128 << 10
 
-#: A block of this size, which is never written to, makes glibc keep what is freed up to twice of
-#: it. Otherwise each batch and each request has its memory from the system, page by page.
+#: Allocating and freeing a block of this size, without a write to it, makes glibc keep freed blocks
+#: up to twice as large. Otherwise each batch and each request gets fresh pages from the system.
 _UNTOUCHED_BYTES: Final = 16 << 20
 
 
 def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write all rows; how many they were. When it returns, all are acknowledged.
+    """Writes all rows, waits for their acknowledgements, and returns their number.
 
     Raises:
         RowError: a row cannot be written, or was not acknowledged.
     """
     keep_archive_finders()
     bytes(_UNTOUCHED_BYTES)
-    topics = _Topics(options)
+    topics = _TopicPartitions(options)
     first = 0
 
     def encode(together: pa.RecordBatch) -> None:
         nonlocal first
-        rows = rows_of(together, options, first)
-        turn_rows = max(1, _TURN_BYTES * together.num_rows // max(1, together.nbytes))
-        for encoded in _encoded(rows, topics, turn_rows, options.batch_bytes):
-            sending.give(encoded)
+        rows = sink_rows(together, options, first)
+        sticky_rows = max(1, _STICKY_BYTES * together.num_rows // max(1, together.nbytes))
+        for encoded in _encode(rows, topics, sticky_rows, options.batch_bytes):
+            producer.send(encoded)
         first += together.num_rows
 
-    with closing(TaskProducer(options)) as sending:
+    with closing(TaskProducer(options)) as producer:
         encoding = EncodingThread(encode)
         try:
             for together in _together(batches):
-                encoding.give(together)
+                encoding.submit(together)
             encoding.finish()
-            sending.finish()
+            producer.finish()
         finally:
-            sending.close()  # first, so that nobody waits for room
+            producer.close()  # first, so that the encoding thread does not block
             encoding.close()
     return first
 
 
 def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows in steps: small batches as one, of about `_TOGETHER_BYTES`, and large ones cut."""
+    """Merges small batches to about `_TOGETHER_BYTES`, and splits large ones."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -95,80 +95,80 @@ def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             waiting.append(batch)
             size += batch.nbytes
         if is_large or size >= _TOGETHER_BYTES:
-            yield from _joined(waiting)
+            yield from _merged(waiting)
             waiting, size = [], 0
         if is_large:
             yield from _parts(batch)
-    yield from _joined(waiting)
+    yield from _merged(waiting)
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A large batch in copies of its parts, so that one that waits keeps nothing of the others."""
+    """Splits a large batch into copies, so that a queued part does not keep the others alive."""
     rows = max(1, _PART_BYTES * batch.num_rows // batch.nbytes)
     for first in range(0, batch.num_rows, rows):
         yield pa.ipc.read_record_batch(batch.slice(first, rows).serialize(), batch.schema)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _merged(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     rows = sum(batch.num_rows for batch in batches)
     if rows:
         table = pa.Table.from_batches(batches).combine_chunks()
         yield from table.to_batches(max_chunksize=rows)
 
 
-class _Topics:
-    """The partitions of the topics that the rows name, each asked for once a task."""
+class _TopicPartitions:
+    """The partitions of the topics that rows name, requested once a task."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._client = options.client
-        self._known: dict[str, tuple[list[int], list[int]]] = {}
-        # Anywhere: tasks of a few rows would else all begin with the same partition.
-        self._turn = random.randrange(1 << 16)  # noqa: S311 - a place to begin, no secret
+        self._by_topic: dict[str, tuple[list[int], list[int]]] = {}
+        # Random: otherwise tasks of a few rows would all start with the same partition.
+        self._sticky = random.randrange(1 << 16)  # noqa: S311 - no secret
 
     def partitions(self, topic: str) -> list[int]:
-        """All partitions of a topic. Raises KprotoError."""
-        return self._ask(topic)[0]
+        """Returns all partitions of a topic. Raises KprotoError."""
+        return self._partitions(topic)[0]
 
-    def partitions_now(self, topic: str) -> list[int]:
-        """The same, as the brokers say it now: some may have been added. Raises KprotoError."""
-        self._known.pop(topic, None)
-        return self._ask(topic, anew=True)[0]
+    def refreshed_partitions(self, topic: str) -> list[int]:
+        """Refreshes and returns the partitions; some may have been added. Raises KprotoError."""
+        self._by_topic.pop(topic, None)
+        return self._partitions(topic, refresh=True)[0]
 
-    def in_turns(self, topic: str, rows: int, turn_rows: int) -> npt.NDArray[np.int64]:
-        """Partitions for rows that name none: one after the other, of those that have a leader."""
-        led = np.array(self._ask(topic)[1], dtype=np.int64)
-        turns = self._turn + np.arange(rows) // turn_rows
-        self._turn = int(turns[-1]) + 1
-        return led[turns % len(led)]
+    def sticky_partitions(self, topic: str, rows: int, sticky_rows: int) -> npt.NDArray[np.int64]:
+        """Returns partitions for rows with neither key nor partition, of those with a leader."""
+        with_leader = np.array(self._partitions(topic)[1], dtype=np.int64)
+        turns = self._sticky + np.arange(rows) // sticky_rows
+        self._sticky = int(turns[-1]) + 1
+        return with_leader[turns % len(with_leader)]
 
-    def _ask(self, topic: str, *, anew: bool = False) -> tuple[list[int], list[int]]:
-        if topic not in self._known:
+    def _partitions(self, topic: str, *, refresh: bool = False) -> tuple[list[int], list[int]]:
+        if topic not in self._by_topic:
 
-            async def asked() -> tuple[list[int], list[int]]:
+            async def fetch_partitions() -> tuple[list[int], list[int]]:
                 async with shared_client(self._client, retry=True) as client:
-                    if anew:
+                    if refresh:
                         await client.refresh([topic])
                     info = await client.topic(topic)
                 found = sorted(info.partitions)
-                led = [each for each in found if info.partitions[each].leader >= 0]
-                return found, led or found
+                with_leader = [each for each in found if info.partitions[each].leader >= 0]
+                return found, with_leader or found
 
-            self._known[topic] = run_on_loop(asked())
-        return self._known[topic]
+            self._by_topic[topic] = run_on_loop(fetch_partitions())
+        return self._by_topic[topic]
 
 
-def _encoded(
-    rows: Rows, topics: _Topics, turn_rows: int, batch_bytes: int
+def _encode(
+    rows: SinkRows, topics: _TopicPartitions, sticky_rows: int, batch_bytes: int
 ) -> Iterator[EncodedBatch]:
-    chosen = _chosen(rows, topics, turn_rows)
+    chosen = _choose_partitions(rows, topics, sticky_rows)
     largest = int(chosen.max(initial=0)) + 1
     groups = rows.topics * largest + chosen
     order = np.argsort(groups, kind="stable")
     ends = np.flatnonzero(np.diff(groups[order], append=-1)) + 1
-    begin = 0
+    start = 0
     for end in ends.tolist():
-        members = order[begin:end]
-        begin = end
+        members = order[start:end]
+        start = end
         topic = rows.names[int(rows.topics[members[0]])]
         partition = int(chosen[members[0]])
         taken = number_array(members)
@@ -182,19 +182,21 @@ def _encoded(
                 topic,
                 partition,
                 EncodedRecords(section.data, section.count),
-                partial(_place, rows, members[section.first : section.first + section.count]),
+                partial(_describe, rows, members[section.first : section.first + section.count]),
             )
 
 
-def _place(rows: Rows, members: npt.NDArray[np.int64], record: int) -> str:
-    return rows.place(int(members[record]))
+def _describe(rows: SinkRows, members: npt.NDArray[np.int64], record: int) -> str:
+    return rows.describe(int(members[record]))
 
 
-def _chosen(rows: Rows, topics: _Topics, turn_rows: int) -> npt.NDArray[np.int64]:
-    """The partition of each row.
+def _choose_partitions(
+    rows: SinkRows, topics: _TopicPartitions, sticky_rows: int
+) -> npt.NDArray[np.int64]:
+    """Returns the partition of each row.
 
     Raises:
-        RowError: its topic cannot be asked for, or has no such partition.
+        RowError: metadata of its topic cannot be fetched, or the topic has no such partition.
     """
     chosen = rows.partitions.copy()
     keyed = rows.keys.is_valid().to_numpy(zero_copy_only=False)
@@ -213,21 +215,21 @@ def _chosen(rows: Rows, topics: _Topics, turn_rows: int) -> npt.NDArray[np.int64
                 chosen[by_key] = number_array[hashes[by_key] % len(partitions)]
             keyless = open_rows & ~keyed
             if keyless.any():
-                chosen[keyless] = topics.in_turns(topic, int(keyless.sum()), turn_rows)
+                chosen[keyless] = topics.sticky_partitions(topic, int(keyless.sum()), sticky_rows)
         except KprotoError as error:
-            raise RowError(f"{rows.place(row)}, for topic {topic!r}: {error}") from error
+            raise RowError(f"{rows.describe(row)}, for topic {topic!r}: {error}") from error
         unknown = its & ~np.isin(chosen, partitions)
         if unknown.any():
             row = int(np.flatnonzero(unknown)[0])
             try:
-                partitions = topics.partitions_now(topic)
+                partitions = topics.refreshed_partitions(topic)
             except KprotoError as error:
-                raise RowError(f"{rows.place(row)}, for topic {topic!r}: {error}") from error
+                raise RowError(f"{rows.describe(row)}, for topic {topic!r}: {error}") from error
             unknown = its & ~np.isin(chosen, partitions)
         if unknown.any():
             row = int(np.flatnonzero(unknown)[0])
             raise RowError(
-                f"{rows.place(row)}: topic {topic!r} has no partition {int(chosen[row])}; it has "
-                f"{len(partitions)}"
+                f"{rows.describe(row)}: topic {topic!r} has no partition {int(chosen[row])}; it "
+                f"has {len(partitions)}"
             )
     return chosen

@@ -1,7 +1,7 @@
-"""The sink as Spark takes it: rows of each task, and what the driver is told of them.
+"""Spark's writers for batches and streams: tasks write rows, the driver gets commit messages.
 
-Owns what Spark calls on either side. At least once: a task that is done again writes its rows
-again. The message of a task names its batch of the stream, where transactions would end.
+Delivery is at least once: a task that Spark retries writes its rows again. The commit message of a
+task names its micro-batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .task_writer import write_rows
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
-except ImportError:  # PySpark 4.0 hands over rows
+except ImportError:  # PySpark 4.0 passes rows
     DataSourceStreamArrowWriter = None  # type: ignore[assignment, misc]
 
 if TYPE_CHECKING:
@@ -36,23 +36,22 @@ __all__ = ["KprotoStreamWriter", "KprotoWriter", "TaskCommitMessage"]
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: How many rows become one Arrow batch where Spark hands over rows, and how many bytes of them:
-#: what is made of a batch is bounded as if Spark had made it.
-_ROWS_TOGETHER: Final = 10_000
-_BYTES_TOGETHER: Final = 8 << 20
+#: The most rows, and bytes, of an Arrow batch if Spark passes rows: the bounds of Spark's own.
+_BATCH_ROWS: Final = 10_000
+_BATCH_BYTES: Final = 8 << 20
 
 
 @dataclass
 class TaskCommitMessage(WriterCommitMessage):
-    """What a task has written: how many rows, for which batch of which query; all acknowledged."""
+    """The number of rows that a task wrote, all acknowledged, with its query and micro-batch."""
 
     rows: int
     query_id: str | None = None
     batch_id: str | None = None
 
 
-class _Writing(WorkerSocketTuning):
-    """What both kinds of writers share."""
+class _ArrowWriter(WorkerSocketTuning):
+    """Writes Arrow batches in a task; the base of all writers."""
 
     def __init__(self, options: WriteOptions, schema: pa.Schema) -> None:
         self._options = options
@@ -62,7 +61,7 @@ class _Writing(WorkerSocketTuning):
         return f"{type(self).__name__}()"
 
     def write(self, iterator: Iterator[Any]) -> TaskCommitMessage:
-        """Write the rows of a task; they are acknowledged when it returns.
+        """Writes the rows of a task, and returns when all are acknowledged.
 
         Raises:
             RowError: a row cannot be written, or was not acknowledged.
@@ -81,19 +80,19 @@ class _Writing(WorkerSocketTuning):
         return iterator
 
 
-class KprotoWriter(_Writing, DataSourceArrowWriter):
+class KprotoWriter(_ArrowWriter, DataSourceArrowWriter):
     """Writes the rows of a batch."""
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """All tasks are done, and all their rows acknowledged."""
+        """Does nothing: all rows of all tasks are acknowledged."""
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """A task has failed; what was acknowledged stays, as with the JVM connector."""
+        """Warns that acknowledged rows stay in the topic, as with the JVM connector."""
         logger.warning("the write failed: rows of other tasks are written, and stay")
 
 
-class _RowsToArrow(_Writing):
-    """Rows of PySpark 4.0 as Arrow batches."""
+class _RowWriter(_ArrowWriter):
+    """Converts the rows of PySpark 4.0 to Arrow batches."""
 
     def _arrow(self, iterator: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         waiting: list[Any] = []
@@ -101,7 +100,7 @@ class _RowsToArrow(_Writing):
         for row in iterator:
             waiting.append(row)
             size += _size(row)
-            if len(waiting) == _ROWS_TOGETHER or size >= _BYTES_TOGETHER:
+            if len(waiting) == _BATCH_ROWS or size >= _BATCH_BYTES:
                 yield self._batch(waiting)
                 waiting, size = [], 0
         if waiting:
@@ -110,14 +109,14 @@ class _RowsToArrow(_Writing):
     def _batch(self, rows: list[Any]) -> pa.RecordBatch:
         columns = zip(*rows, strict=True)
         arrays = [
-            pa.array([_plain(value) for value in column], type=field.type)
+            pa.array([_arrow_value(value) for value in column], type=field.type)
             for column, field in zip(columns, self._schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
 def _size(value: Any) -> int:
-    """About how many bytes a value takes: those of texts and byte strings, however deep."""
+    """Estimates the bytes of a value: those of its strings and byte strings, at any depth."""
     if isinstance(value, str | bytes | bytearray):
         return len(value)
     if isinstance(value, dict):
@@ -127,39 +126,39 @@ def _size(value: Any) -> int:
     return 0
 
 
-def _plain(value: Any) -> Any:
-    """A value of a row as Arrow takes it: rows within it by their names.
+def _arrow_value(value: Any) -> Any:
+    """Converts a value of a row for Arrow; nested rows become dicts.
 
-    A timestamp of Spark is a local time without its zone there, as `collect` gives it.
+    Spark passes a timestamp as a local time without a zone, as `collect` returns it.
     """
     if isinstance(value, datetime) and value.tzinfo is None:
         return value.astimezone(UTC)
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_arrow_value(each) for each in value]
     if isinstance(value, dict):
         return list(value.items())
     if isinstance(value, tuple) and hasattr(value, "asDict"):
-        return {name: _plain(each) for name, each in value.asDict().items()}
+        return {name: _arrow_value(each) for name, each in value.asDict().items()}
     return value
 
 
 class _StreamCommits:
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """All tasks of the micro-batch are done, and all their rows acknowledged."""
+        """Does nothing: all rows of the micro-batch are acknowledged."""
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """A task has failed; Spark does the micro-batch again."""
+        """Warns that acknowledged rows stay; Spark retries the micro-batch."""
         logger.warning("micro-batch %d failed: rows of other tasks are written, and stay", batchId)
 
 
 if DataSourceStreamArrowWriter is not None:
 
-    class KprotoStreamWriter(_StreamCommits, _Writing, DataSourceStreamArrowWriter):
+    class KprotoStreamWriter(_StreamCommits, _ArrowWriter, DataSourceStreamArrowWriter):
         """Writes the rows of each micro-batch."""
 
 else:
 
-    class KprotoStreamWriter(_StreamCommits, _RowsToArrow, DataSourceStreamWriter):  # type: ignore[no-redef]
+    class KprotoStreamWriter(_StreamCommits, _RowWriter, DataSourceStreamWriter):  # type: ignore[no-redef]
         """Writes the rows of each micro-batch."""

@@ -1,6 +1,6 @@
-"""The offsets of a group, which follow those of a query: so that lag tools see it.
+"""Commits a query's offsets for a consumer group, so that lag tools see its progress.
 
-Owns one request. No query depends on it: what goes wrong is a warning.
+Sends one request, OffsetCommit. No query depends on it: an error is logged as a warning.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ async def commit_offsets(
     offsets: Mapping[TopicPartition, int],
     topic_ids: Mapping[TopicPartition, Uuid],
 ) -> None:
-    """Commit for a group without members (KIP-211); a group that has some is left alone.
+    """Commits offsets for a group without members (KIP-211), as Kafka's admin client does.
 
     Raises:
-        KprotoError: the group has members, or whatever the coordinator answers.
+        KprotoError: the group has members; or any other error of the coordinator or the client.
     """
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (name, partition), offset in sorted(offsets.items()):
         if (name, partition) not in topic_ids:
-            continue  # it is gone
+            continue  # the topic or partition was deleted
         topic = topics.get(name)
         if topic is None:
             topic = topics[name] = OffsetCommitRequestTopic(

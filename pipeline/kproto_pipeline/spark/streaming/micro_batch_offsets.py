@@ -1,7 +1,7 @@
-"""Offsets of a stream: as text in the checkpoint, limited for a batch, and as ranges to read.
+"""Computes the offsets of a micro-batch: checkpoint JSON, rate limit, offset ranges, data loss.
 
-Owns the arithmetic of a micro-batch, which is that of the JVM connector. Decisions on plain data:
-asks nobody, and knows neither Spark nor time.
+Follows the rules of Spark's JVM connector, whose checkpoints it reads and writes. Works on plain
+data: sends no request, and knows neither Spark nor time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
     "below_min_offsets",
     "from_json",
     "lagging_partitions",
-    "limited",
+    "rate_limited",
     "recreated_partitions",
     "to_json",
     "truncation_losses",
@@ -42,7 +42,7 @@ Offsets: TypeAlias = "Mapping[TopicPartition, int]"
 
 
 def to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """Offsets as they stand in a checkpoint, in order: Spark compares them as text."""
+    """Returns offsets as a checkpoint stores them, in order, because Spark compares their text."""
     found: dict[str, dict[str, int]] = {}
     for topic, partition in sorted(offsets):
         found.setdefault(topic, {})[str(partition)] = offsets[topic, partition]
@@ -50,10 +50,10 @@ def to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
 
 
 def from_json(stored: Any) -> dict[TopicPartition, int]:
-    """Offsets out of a checkpoint, ours or the JVM connector's.
+    """Parses offsets of a checkpoint, written by this source or by the JVM connector.
 
     Raises:
-        ConfigurationError: it is of another source.
+        ConfigurationError: the checkpoint belongs to another source.
     """
     found: dict[TopicPartition, int] = {}
     topics = stored.items() if isinstance(stored, dict) else ()
@@ -71,11 +71,11 @@ def from_json(stored: Any) -> dict[TopicPartition, int]:
     return found
 
 
-def limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartition, int]:
-    """Ends of a batch of about `most` offsets, each partition's share in proportion to its rest.
+def rate_limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartition, int]:
+    """Returns ends for about `most` offsets, shared among partitions in proportion to their lag.
 
-    A partition with something to read gets one offset at least, so that none starves; the batch
-    may pass `most` by that.
+    A partition with offsets to read gets at least one, so that none starves; the micro-batch may
+    exceed `most` by that.
     """
     sizes = {part: end - starts[part] for part, end in ends.items() if end > starts[part]}
     total = sum(sizes.values())
@@ -88,16 +88,17 @@ def limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartition, i
 
 
 def below_min_offsets(starts: Offsets, ends: Offsets, least: int) -> bool:
-    """Whether fewer than `least` offsets lie between them."""
+    """Returns whether starts and ends have fewer than `least` offsets between them."""
     return sum(max(0, end - starts[part]) for part, end in ends.items()) < least
 
 
 def batch_starts(
     starts: Offsets, ends: Offsets, earliest: Offsets, recreated: Collection[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Where each partition of a batch begins: where the stream stands, or its first offset.
+    """Returns the start of each partition: the stream's offset, or the earliest of the log.
 
-    That is for a new one, and for one of `recreated`, whose topic was made anew.
+    A new partition starts at the earliest offset, and so does one in `recreated`, whose topic was
+    deleted and recreated.
     """
     return {
         part: earliest.get(part, 0) if part in recreated or part not in starts else starts[part]
@@ -108,7 +109,7 @@ def batch_starts(
 def truncation_losses(
     until: Offsets, latest: Offsets, recreated: Collection[TopicPartition]
 ) -> list[str]:
-    """What is lost of a run that is bounded by `until`: logs that end before it by now."""
+    """Describes the data loss of a run up to `until`: logs that end before by now."""
     return [
         f"{topic}-{number}: offsets {latest[topic, number]} to {end - 1} are gone"
         for (topic, number), end in sorted(until.items())
@@ -119,35 +120,37 @@ def truncation_losses(
 def available_now_ends(
     until: Offsets, latest: Offsets, starts: Offsets, recreated: Collection[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Where a run ends that is bounded by `until`, as the logs are now.
+    """Returns the ends of an AvailableNow run that started with the ends `until`, as of now.
 
-    A partition that is gone is left out, so that this is told once. Of a topic that was made anew
-    all is read that is there. One that was not seen when the run began stays where it stands. A log
-    that ended before where the stream stands when the run began, and still does, goes back: that is
-    a loss, which the batch tells.
+    A deleted partition is left out, so that its loss is reported once. A recreated topic is read up
+    to its latest offset. A partition that appeared after the start of the run stays at its offset.
+    A log that ended before the stream's offset when the run started, and still does, moves the end
+    back: the micro-batch reports that loss.
     """
     found = {}
     for part, end in latest.items():
         if part in recreated:
             found[part] = end
         elif part in until:
-            stands = starts.get(part, 0)
-            went_back = max(until[part], end) < stands
-            found[part] = min(until[part], end) if went_back else max(min(until[part], end), stands)
+            offsets = starts.get(part, 0)
+            went_back = max(until[part], end) < offsets
+            found[part] = (
+                min(until[part], end) if went_back else max(min(until[part], end), offsets)
+            )
         elif part in starts:
             found[part] = starts[part]
     return found
 
 
-def lagging_partitions(stands: Offsets, latest: Offsets) -> list[TopicPartition]:
-    """The partitions that are gone, or whose log ends before where the stream stands."""
-    return sorted(part for part, offset in stands.items() if latest.get(part, -1) < offset)
+def lagging_partitions(offsets: Offsets, latest: Offsets) -> list[TopicPartition]:
+    """Returns the partitions that are missing, or whose log ends before the stream's offset."""
+    return sorted(part for part, offset in offsets.items() if latest.get(part, -1) < offset)
 
 
 def recreated_partitions(
     known: Mapping[TopicPartition, Uuid], now: Mapping[TopicPartition, Uuid]
 ) -> list[TopicPartition]:
-    """The partitions whose topic is another one of the same name than was known."""
+    """Returns the partitions whose topic has another id than before."""
     return sorted(
         part
         for part, topic_id in now.items()
@@ -157,7 +160,7 @@ def recreated_partitions(
 
 @dataclass(frozen=True, slots=True)
 class BatchRanges:
-    """What a micro-batch reads, and what it cannot read any more, in words."""
+    """The offset ranges of a micro-batch, and a description of each loss."""
 
     ranges: list[OffsetRange]
     losses: list[str]
@@ -166,11 +169,11 @@ class BatchRanges:
 def batch_ranges(
     starts: Offsets, ends: Offsets, now: LogOffsets, *, recreated: Collection[TopicPartition] = ()
 ) -> BatchRanges:
-    """One range for each partition that has something to read, in order.
+    """Returns a range for each partition with offsets to read, in order, and the losses.
 
-    A partition without a start is new, and read from its first offset. One of `recreated` is of a
-    topic that was made anew: its start counts offsets of the old one. What the log has no longer,
-    or does not have, is told and cut away.
+    A partition without a start is new, and read from its earliest offset. So is a `recreated` one,
+    whose start is an offset of the deleted topic. A range is clipped to the log; offsets that the
+    log lacks are a loss.
     """
     ranges: list[OffsetRange] = []
     losses: list[str] = []

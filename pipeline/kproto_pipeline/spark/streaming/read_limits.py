@@ -1,4 +1,4 @@
-"""Spark's read limits, where this PySpark has them: from 4.2 on."""
+"""Spark's read limits for micro-batches, which PySpark has from 4.2 on."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ try:
         ReadMinRows,
         SupportsTriggerAvailableNow,
     )
-except ImportError:  # PySpark 4.0 and 4.1 know no limits
+except ImportError:  # PySpark 4.0 and 4.1 have no read limits
     HAS_LIMITS = False
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Stands in its place, and is asked nothing."""
+        """A placeholder; these releases never call it."""
 
 else:
     HAS_LIMITS = True
@@ -28,15 +28,15 @@ __all__ = [
 ]
 
 
-def default_read_limit(least: int | None, most: int | None) -> Any:
-    """The limit that Spark hands back; there is none for two limits, and the larger one tells."""
-    if most is not None:
-        return ReadMaxRows(most)
-    if least is not None:
-        return ReadMinRows(least)
+def default_read_limit(min_rows: int | None, max_rows: int | None) -> Any:
+    """Returns the limit that Spark passes to `latestOffset`; `max_rows` if both are set."""
+    if max_rows is not None:
+        return ReadMaxRows(max_rows)
+    if min_rows is not None:
+        return ReadMinRows(min_rows)
     return ReadAllAvailable()
 
 
 def is_read_all_available(limit: Any) -> bool:
-    """Whether a batch is to have everything, as with the trigger `once`."""
+    """Returns whether a micro-batch reads all available offsets, as with the trigger `once`."""
     return not HAS_LIMITS or limit is None or isinstance(limit, ReadAllAvailable)

@@ -1,4 +1,4 @@
-"""Arrays over memory are those that pyarrow makes of the same values, and pandas stays out."""
+"""Conversions equal those of pyarrow, and import no pandas."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_another_type_over_the_same_memory() -> None:
 
 
 @given(values=st.lists(st.none() | st.booleans(), max_size=20), skipped=SKIPPED)
-def test_truths(values: list[bool | None], skipped: int) -> None:
+def test_booleans(values: list[bool | None], skipped: int) -> None:
     array = pa.array(values, pa.bool_())[skipped:]
     for null in (True, False):
         wanted = [null if value is None else value for value in values[skipped:]]
@@ -65,7 +65,7 @@ def test_lengths(values: list[str | None], skipped: int) -> None:
 
 
 @given(text=st.text(max_size=5), count=st.integers(0, 5))
-def test_texts_and_bytes(text: str, count: int) -> None:
+def test_repeated_text_and_binary_scalars(text: str, count: int) -> None:
     assert repeated_text(text, count).equals(pa.array([text] * count, pa.string()))
     assert empty_bytes(count).equals(pa.array([b""] * count, pa.binary()))
     assert binary_scalar(text.encode()).equals(pa.scalar(text.encode(), pa.binary()))
@@ -89,5 +89,5 @@ assert "pandas" not in sys.modules
 """
 
 
-def test_pandas_is_not_imported_to_read() -> None:
+def test_reading_does_not_import_pandas() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)

@@ -1,4 +1,4 @@
-"""What of a fetch is read, from where, up to where, and which batches together."""
+"""Batches of a response are selected by offset, checked, decompressed and grouped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.unit.pipeline.columns.record_bytes import (
 from tests.unit.pipeline.columns.two_records import GOOD, HEADERS_OF_NONE, one_record
 
 
-def test_what_a_batch_says_of_its_last_offset_is_checked_before_it_is_believed() -> None:
+def test_last_offset_is_used_after_the_crc_check() -> None:
     for value in (b"\x80", b"\x00"):  # far before, and a little
         wrong = bytearray(encode_batch([(None, b"v", (), 0)] * 5, base_offset=3))
         wrong[23:27] = value + bytes(3)
@@ -43,7 +43,7 @@ def test_what_a_batch_says_of_its_last_offset_is_checked_before_it_is_believed()
 
 @pytest.mark.parametrize("kind", HEADERS_OF_NONE)
 @pytest.mark.parametrize("kind_of_good", GOOD)
-def test_what_stands_behind_the_end_is_not_looked_at(kind: str, kind_of_good: str) -> None:
+def test_bytes_after_the_end_are_ignored(kind: str, kind_of_good: str) -> None:
     good = GOOD[kind_of_good]
     data = good + HEADERS_OF_NONE[kind]
     offsets = [record for chunk in column_chunks(good) for record in chunk.offsets.tolist()]
@@ -53,7 +53,7 @@ def test_what_stands_behind_the_end_is_not_looked_at(kind: str, kind_of_good: st
         list(column_chunks(data, end=3))
 
 
-def test_batches_outside_the_wanted_offsets_are_not_decompressed(
+def test_batches_outside_of_the_requested_offsets_are_not_decompressed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data = b"".join(
@@ -72,8 +72,8 @@ def test_batches_outside_the_wanted_offsets_are_not_decompressed(
     assert chunk.offsets.tolist() == read == [2, 3]
 
 
-def test_a_wrapper_gives_the_wanted_offsets_alone() -> None:
-    """The offset that it carries is its last message's, which may lie beyond the end."""
+def test_only_requested_offsets_of_a_wrapper_are_read() -> None:
+    """Its offset is that of its last message, which may be beyond the end."""
     data = message_set(10, compression="gzip", base_offset=100)
     (chunk,) = column_chunks(data, start=103, end=106)
     assert chunk.offsets.tolist() == [103, 104, 105]
@@ -81,7 +81,7 @@ def test_a_wrapper_gives_the_wanted_offsets_alone() -> None:
 
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_a_batch_larger_than_a_chunk_stands_alone(codec: str) -> None:
+def test_batch_larger_than_a_chunk_is_a_chunk(codec: str) -> None:
     sizes = [10, 5000, 10, 10, 5000, 5000]
     parts = [compressed(codec, b"x" * size, 3 * n) for n, size in enumerate(sizes)]
     parts.append(compressed("none", b"x" * 7, 18))
@@ -97,8 +97,8 @@ def test_a_batch_larger_than_a_chunk_stands_alone(codec: str) -> None:
 
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_a_batch_beyond_the_bound_is_refused(codec: str) -> None:
-    """Also where it would fit the memory at hand."""
+def test_batch_beyond_max_decompressed_bytes_is_refused(codec: str) -> None:
+    """Even if it would fit the arena."""
     data = compressed(codec, b"v" * 500, 0)
     (chunk,) = column_chunks(data)
     size = len(chunk.buffer)
@@ -107,14 +107,14 @@ def test_a_batch_beyond_the_bound_is_refused(codec: str) -> None:
         next(column_chunks(data, max_decompressed_bytes=size - 1))
 
 
-def test_a_batch_with_too_many_records_is_refused_before_it_is_read() -> None:
+def test_impossible_record_count_is_refused_before_decoding() -> None:
     data = bytearray(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
     struct.pack_into(">i", data, 57, 2**31 - 1)
     with pytest.raises(CorruptBatchError, match="2147483647 records do not fit"):
         rows_of(resealed(bytes(data)))
 
 
-def test_a_broken_message_comes_after_the_good_ones() -> None:
+def test_valid_messages_are_yielded_before_a_corrupt_one() -> None:
     wrong_crc = message(offset=2, crc=7)
     chunks = column_chunks(message_set(2) + wrong_crc + message(offset=3))
     assert next(chunks).offsets.tolist() == [0, 1]
@@ -122,8 +122,8 @@ def test_a_broken_message_comes_after_the_good_ones() -> None:
         next(chunks)
 
 
-def test_message_sets_come_in_chunks_too() -> None:
-    """Of as many bytes as they take uncompressed: also empty ones take some."""
+def test_message_sets_are_split_into_chunks() -> None:
+    """By their uncompressed size, which is not 0 for empty messages."""
     chunks = list(column_chunks(message_set(10, value=b"v" * 99), chunk_bytes=410))
     assert [chunk.offsets.tolist() for chunk in chunks] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
     wrappers = [

@@ -1,4 +1,4 @@
-"""Many records at once: batches and records of all lengths, by both ways to walk them."""
+"""Fields of many records are read at once: batches and records of all lengths, in both ways."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.pipeline.columns.record_bytes import (
 )
 
 
-def test_many_batches_are_walked_in_lockstep() -> None:
+def test_many_batches_are_read_in_lockstep() -> None:
     """More batches than `_LEAST_RUNS`, of different record counts, empty ones too."""
     sizes = [(7 * n) % 5 for n in range(100)]
     data = b"".join(
@@ -35,7 +35,7 @@ def test_many_batches_are_walked_in_lockstep() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 17, 39])
-def test_a_long_batch_among_many_short_ones_is_not_walked_in_lockstep(place: int) -> None:
+def test_long_batch_among_short_ones_is_read_one_by_one(place: int) -> None:
     """A step for each of its records would cost as much as a step for all batches."""
     sizes = [2 + n % 3 for n in range(40)]
     sizes[place] = 5000
@@ -71,8 +71,8 @@ def test_a_long_batch_among_many_short_ones_is_not_walked_in_lockstep(place: int
         )
 
 
-def test_a_long_record_has_a_long_length() -> None:
-    """Lengths of one to four bytes, by both ways to walk the records."""
+def test_multi_byte_record_lengths() -> None:
+    """Lengths of one to four bytes, in both ways."""
     long = [PlainRecord(n, 0, None, b"x" * (7**n)) for n in range(8)]
     one = batch_bytes(long)
     assert rows_of(one) == read_records(one)
@@ -82,7 +82,7 @@ def test_a_long_record_has_a_long_length() -> None:
 
 @pytest.mark.usefixtures("both_ways")
 def test_a_record_with_very_many_headers_is_read() -> None:
-    """Beside some that have a few, and some with none."""
+    """Among records with few headers, and with none."""
     rows = [
         PlainRecord(n, 0, b"k", b"v", ((b"h", b"%d" % n),) * (5000 if n == 7 else n % 4))
         for n in range(60)
@@ -102,7 +102,7 @@ def test_a_record_with_very_many_headers_is_read() -> None:
         pytest.param(b"\x80", id="a length that does not end"),
     ],
 )
-def test_a_broken_header_is_found_and_its_batch_named(header: bytes) -> None:
+def test_corrupt_header_names_its_batch(header: bytes) -> None:
     record = b"\x00\x00\x00\x01\x01\x02" + header
     data = batch_bytes([], base_offset=30)
     whole = bytearray(data + bytes([2 * len(record)]) + record)

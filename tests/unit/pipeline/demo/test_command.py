@@ -1,4 +1,4 @@
-"""What the demo's exit code says."""
+"""The exit codes of the demo."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""How far a run is, in words."""
+"""The progress of a run is tracked and formatted."""
 
 from __future__ import annotations
 
 from kproto_pipeline.job.increment_plan import ReadPlan
 from kproto_pipeline.job.manifest import JobCounts, Manifest
-from kproto_pipeline.job.progress import Progress, bars, format_lag, summary
+from kproto_pipeline.job.progress import Progress, bar_chart, format_lag, summary
 from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 
 
-def test_a_run_is_followed() -> None:
+def test_progress_of_a_run() -> None:
     progress = Progress()
     assert progress.line() == "0 increments, waiting  0 read  behind nothing"
     ranges = (OffsetRange("t", 0, 100, 700), OffsetRange("t", 1, 0, 400), OffsetRange("u", 0, 5, 5))
@@ -47,8 +47,8 @@ def test_a_summary_names_each_count() -> None:
 
 
 def test_a_chart_of_text() -> None:
-    assert bars("t", []) == []
-    lines = bars("by type", [("a", 10), *((f"b{n:02}", 1) for n in range(20))])
+    assert bar_chart("t", []) == []
+    lines = bar_chart("by type", [("a", 10), *((f"b{n:02}", 1) for n in range(20))])
     assert lines[0] == "by type"
     assert lines[1].split() == ["a", "█" * 40, "10"]
     assert lines[-1].split()[:2] == ["9", "others"]

@@ -1,4 +1,4 @@
-"""Clients of the data source that wait for nothing long, and are closed behind each test."""
+"""Clients of the data source with short timeouts, closed after each test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _clients_closed() -> Iterator[None]:
 
 @pytest.fixture
 def settings_for_all(monkeypatch: pytest.MonkeyPatch) -> SettingsForAll:
-    """Give all clients of the data source these settings."""
+    """Gives all clients of the data source these settings."""
 
     def give(settings: ClientSettings) -> None:
         monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Clients that are kept: shared, opened once, ended with their work, and none after a fork."""
+"""The client pool: clients are shared and opened once; tasks are cancelled; forks start anew."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import traceback
 import pytest
 from kproto_pipeline.spark.client_pool import (
     LoopTask,
-    begin,
     close_clients,
     run_on_loop,
     shared_client,
+    start_on_loop,
     with_client,
 )
 from kproto_pipeline.spark.options.client_options import ClientOptions, client_options
@@ -32,7 +32,7 @@ def options_of(broker: ScriptedBroker) -> ClientOptions:
     return client_options({"bootstrap.servers": broker.bootstrap})
 
 
-async def test_equal_options_share_a_client_which_meets_its_cluster_once() -> None:
+async def test_equal_options_share_a_client_and_its_metadata() -> None:
     async with ScriptedBroker({"t": 1}) as broker:
         met: list[Client] = []
 
@@ -49,7 +49,7 @@ async def test_equal_options_share_a_client_which_meets_its_cluster_once() -> No
         await asyncio.to_thread(close_clients)
 
 
-def test_a_broker_that_is_not_there_is_told_at_once_and_asked_again_later() -> None:
+def test_unreachable_broker_is_an_error_and_retried_by_the_next_use() -> None:
     options = client_options({"bootstrap.servers": "localhost:1"})
 
     async def never(client: Client) -> None:
@@ -61,7 +61,7 @@ def test_a_broker_that_is_not_there_is_told_at_once_and_asked_again_later() -> N
 
 
 def interrupt_who_waits() -> None:
-    """SIGINT, as soon as the main thread waits for the end of its work."""
+    """Sends SIGINT as soon as the main thread waits for its task."""
     main = threading.main_thread().ident or 0
     end = time.monotonic() + 60
     while time.monotonic() < end:
@@ -77,7 +77,7 @@ def interrupt_who_waits() -> None:
         time.sleep(0.001)
 
 
-def test_work_has_ended_when_an_interrupt_is_raised() -> None:
+def test_interrupt_cancels_the_task_first() -> None:
     ended: list[str] = []
 
     async def long() -> None:
@@ -93,22 +93,22 @@ def test_work_has_ended_when_an_interrupt_is_raised() -> None:
         interrupting.start()
         work.result()
 
-    work = begin(long())
+    work = start_on_loop(long())
     with pytest.raises(KeyboardInterrupt):
         interrupted(work)
     assert ended == ["yes"]
     interrupting.join()
 
 
-def test_closing_ends_work_that_is_under_way() -> None:
-    work = begin(asyncio.sleep(60))
+def test_close_clients_cancels_running_tasks() -> None:
+    work = start_on_loop(asyncio.sleep(60))
     close_clients()
     with pytest.raises(asyncio.CancelledError):
         work.result()
-    work.end()
+    work.cancel()
 
 
-def test_an_error_of_work_is_raised_where_it_was_given() -> None:
+def test_error_of_a_coroutine_is_raised_in_the_caller() -> None:
     async def wrong() -> None:
         raise ValueError("as it was")
 
@@ -127,7 +127,7 @@ async def _number() -> int:
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_process_that_was_forked_has_a_loop_of_its_own() -> None:
+def test_forked_process_has_a_loop_of_its_own() -> None:
     assert run_on_loop(_number()) == 7
     context = multiprocessing.get_context("fork")
     answers: multiprocessing.Queue[int] = context.Queue()
@@ -138,7 +138,7 @@ def test_a_process_that_was_forked_has_a_loop_of_its_own() -> None:
     assert child.exitcode == 0
 
 
-async def test_users_at_the_same_time_share_a_client_that_is_being_opened() -> None:
+async def test_concurrent_users_share_a_client_while_it_opens() -> None:
     async with ScriptedBroker({"t": 1}) as broker:
         options = options_of(broker)
 

@@ -1,4 +1,4 @@
-"""Connections on this machine send at once, where what a worker gets is unpickled."""
+"""Unpickling a reader or writer in a worker disables socket delays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEMA = pa.schema([("value", pa.binary())])
 
 @contextmanager
 def connected() -> Iterator[socket.socket]:
-    """One end of a connection of this machine."""
+    """One end of a local connection."""
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as one,
@@ -42,7 +42,7 @@ def is_told(connection: socket.socket) -> bool:
     return bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
 
-def test_connections_send_at_once_and_stay_open() -> None:
+def test_socket_delays_are_disabled_and_connections_stay_open() -> None:
     of_unix, other = socket.socketpair()
     with connected() as connection, of_unix, other, socket.socket(type=socket.SOCK_DGRAM):
         assert not is_told(connection)
@@ -61,7 +61,7 @@ def test_connections_send_at_once_and_stay_open() -> None:
     ids=lambda sent: type(sent).__name__,
 )
 @pytest.mark.parametrize("in_worker", [True, False])
-def test_what_a_worker_unpickles_tells_it(
+def test_unpickling_in_a_worker_sets_socket_options(
     sent: WorkerSocketTuning, in_worker: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "pyspark.worker", raising=False)

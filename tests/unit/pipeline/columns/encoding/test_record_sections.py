@@ -1,4 +1,4 @@
-"""Encoded column by column, records are read again as they were, and as the client writes them."""
+"""Records encoded by column equal the client's, and are read again unchanged."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_bytes_are_those_of_the_client(rows: list[Row], batch_bytes: int) ->
 
 
 @given(ROWS, st.integers(0, 69))
-def test_a_slice_is_encoded_as_its_rows_are(rows: list[Row], first: int) -> None:
+def test_slice_is_encoded_like_its_rows(rows: list[Row], first: int) -> None:
     keys, values, headers = (each.slice(min(first, len(rows))) for each in columns(rows))
     sections = list(record_sections(keys, values, headers_of_lists(headers), batch_bytes=1_000_000))
     expected = GrowingBatch()
@@ -65,7 +65,7 @@ def test_a_slice_is_encoded_as_its_rows_are(rows: list[Row], first: int) -> None
     assert b"".join(each.data for each in sections) == b"".join(expected.parts)
 
 
-def test_lengths_of_more_bytes() -> None:
+def test_multi_byte_lengths() -> None:
     rows: list[Row] = [(b"k" * 70, b"v" * 9_000, None), (None, b"v" * 1_200_000, None)]
     keys, values, headers = columns(rows)
     (section,) = record_sections(keys, values, headers_of_lists(headers), batch_bytes=2_000_000)
@@ -75,7 +75,7 @@ def test_lengths_of_more_bytes() -> None:
     assert section.data == b"".join(expected.parts)
 
 
-def test_a_null_key_of_a_header_is_told_with_its_row() -> None:
+def test_null_header_key_names_its_row() -> None:
     lists = pa.array(
         [[], [{"key": "a", "value": b""}], [{"key": None, "value": b""}]],
         RECORD_SCHEMA.field("headers").type,

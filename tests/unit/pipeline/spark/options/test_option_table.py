@@ -37,7 +37,7 @@ def test_every_option_is_documented(option: Option) -> None:
     assert f"| `{option.name}` | {option.type} |" in markdown_table(option.uses)
 
 
-def test_no_name_stands_twice_for_one_use() -> None:
+def test_names_are_unique_for_each_use() -> None:
     for use in Use:
         names = [option.name for option in OPTIONS if use in option.uses]
         assert len(names) == len(set(names))
@@ -59,7 +59,7 @@ def test_text_is_parsed_once_from_schema_to_reader(monkeypatch: pytest.MonkeyPat
     assert len(parsed) == 1
 
 
-def test_a_stream_and_a_batch_differ_only_in_what_they_check() -> None:
+def test_batch_refuses_latest_as_start_and_stream_accepts_it() -> None:
     options = parse_any_read(GIVEN)
     assert options.for_stream() == options
     with pytest.raises(ValueError, match="cannot be 'latest' in a batch read"):

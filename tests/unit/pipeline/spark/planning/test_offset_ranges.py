@@ -1,4 +1,4 @@
-"""Ranges planned from offsets, and cut."""
+"""Offset ranges are planned, clipped and split."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_partitions_without_records_get_no_range() -> None:
     ]
 
 
-def test_offsets_out_of_the_log_fail_or_are_cut() -> None:
+def test_offsets_beyond_the_log_fail_or_are_clipped() -> None:
     starts, ends = {("a", 0): 3}, {("a", 0): 99}
     with pytest.raises(DataLossError, match=r"offsets 3 up to 99 .* holds 10 up to 30"):
         plan_ranges(starts, ends, LOG_START, LOG_END, fail_on_data_loss=True)
@@ -36,7 +36,7 @@ def test_offsets_out_of_the_log_fail_or_are_cut() -> None:
     ]
 
 
-def test_a_start_behind_its_end_is_an_error() -> None:
+def test_start_after_its_end_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match=r"starting offset 20 lies after .* 15"):
         plan_ranges({("a", 0): 20}, {("a", 0): 15}, LOG_START, LOG_END, fail_on_data_loss=True)
 
@@ -45,7 +45,7 @@ sizes = st.lists(st.integers(1, 10_000), min_size=1, max_size=6)
 
 
 @given(sizes, st.none() | st.integers(1, 50), st.none() | st.integers(1, 5_000))
-def test_pieces_cover_their_ranges(
+def test_split_ranges_cover_their_ranges(
     lengths: list[int], min_partitions: int | None, max_records: int | None
 ) -> None:
     ranges = [OffsetRange("t", n, 7, 7 + length) for n, length in enumerate(lengths)]
@@ -63,7 +63,7 @@ def test_pieces_cover_their_ranges(
         assert all(piece.size <= max_records for piece in pieces)
 
 
-def test_the_largest_range_is_cut_first() -> None:
+def test_largest_range_is_split_first() -> None:
     ranges = [OffsetRange("t", 0, 0, 100), OffsetRange("t", 1, 0, 1000)]
     pieces = split_ranges(ranges, min_partitions=4)
     assert [piece.partition for piece in pieces] == [0, 1, 1, 1]

@@ -1,4 +1,4 @@
-"""What is asked of the cluster for a read, on answers that are plain data."""
+"""Options are resolved against a cluster whose responses are plain data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNKNOWN = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 
 class Cluster:
-    """A client of some topics of one partition; `by_time` is what their offsets by time are."""
+    """A client of topics of one partition; `by_time` has their offsets by timestamp."""
 
     def __init__(self, *topics: str, internal: str = "", by_time: int = -1) -> None:
         self.topics = {name: self._info(name, internal=False) for name in topics}
@@ -51,31 +51,31 @@ def _named(info: TopicInfo, name: str) -> TopicInfo:
     return TopicInfo(name, info.topic_id, info.partitions, error_code=info.error_code)
 
 
-def selected(cluster: Cluster, *, retry: bool = True, **options: str) -> list[str]:
+def selected(cluster: Cluster, *, await_topics: bool = True, **options: str) -> list[str]:
     given = {"kafka.bootstrap.servers": "localhost:1", **options}
     parsed = parse_read_options(given, streaming=True)
-    looking = list_log_offsets(cluster, parsed, skip_missing=True, retry=retry)  # type: ignore[arg-type]
+    looking = list_log_offsets(cluster, parsed, skip_missing=True, await_topics=await_topics)  # type: ignore[arg-type]
     return sorted(topic for topic, _ in asyncio.run(looking).topic_ids)
 
 
-def test_a_pattern_is_found_anywhere_in_the_name_and_means_no_internal_topic() -> None:
+def test_pattern_matches_anywhere_and_skips_internal_topics() -> None:
     cluster = Cluster("flights", "eu-flights-2", "ships", internal="__consumer_offsets")
     assert selected(cluster, subscribePattern="flights") == ["eu-flights-2", "flights"]
     assert selected(cluster, subscribePattern="^flights$") == ["flights"]
     assert selected(cluster, subscribePattern=".*") == ["eu-flights-2", "flights", "ships"]
 
 
-def test_a_topic_that_is_gone_is_waited_for_at_the_start_alone() -> None:
+def test_missing_topic_is_awaited_at_the_start_only() -> None:
     cluster = Cluster("a")
     assert selected(cluster, subscribe="a,b") == ["a"]
     assert cluster.waited_for == ["b"]
-    assert selected(cluster, subscribe="a,b", retry=False) == ["a"]
+    assert selected(cluster, subscribe="a,b", await_topics=False) == ["a"]
     assert cluster.waited_for == ["b"], "a trigger does not wait for it again"
 
 
 @pytest.mark.parametrize("option", ["startingTimestamp", "endingTimestamp"])
-def test_an_offset_by_time_behind_the_end_that_was_asked_for_before(option: str) -> None:
-    """Records came in between; nothing is lost."""
+def test_offset_by_timestamp_after_the_listed_end_is_no_data_loss(option: str) -> None:
+    """Records were appended in between; none is lost."""
     given = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "a", option: "7"}
     options = parse_read_options(given)
     found = asyncio.run(plan_batch(Cluster("a", by_time=101), options))  # type: ignore[arg-type]

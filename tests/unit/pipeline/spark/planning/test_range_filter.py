@@ -1,4 +1,4 @@
-"""What is left out for a filter has no row that the filter takes."""
+"""A range filter leaves out no row that matches the predicates."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ CONDITIONS = st.lists(
 
 
 @given(CONDITIONS, st.integers(0, 9), st.integers(0, 9))
-def test_no_row_that_is_wanted_is_left_out(
+def test_range_filter_keeps_all_matching_rows(
     conditions: list[Predicate], start: int, size: int
 ) -> None:
     parts = {("t", number): start for number in range(3)}
     ends = dict.fromkeys(parts, start + size)
-    starts, new_ends = range_filter_of(conditions).cut(parts, ends)
+    starts, new_ends = range_filter_of(conditions).clip(parts, ends)
     for part in parts:
         for offset in range(start, start + size):
             row = {"partition": part[1], "offset": offset}
@@ -55,12 +55,12 @@ def test_no_row_that_is_wanted_is_left_out(
     [
         ([("partition", "=", 2)], RangeFilter(partitions=frozenset({2}))),
         ([("partition", "in", (1, 2)), ("partition", "=", 1)], RangeFilter(frozenset({1}))),
-        ([("offset", ">", 5), ("offset", "<=", 9)], RangeFilter(first=6, end=10)),
-        ([("offset", "in", [7, 3])], RangeFilter(first=3, end=8)),
+        ([("offset", ">", 5), ("offset", "<=", 9)], RangeFilter(min_offset=6, end=10)),
+        ([("offset", "in", [7, 3])], RangeFilter(min_offset=3, end=8)),
         ([("value", "=", b"x"), ("topic", "=", "t")], ALL),
         (
             [("timestamp", ">=", datetime(2023, 11, 14, 22, 13, 20, 999, tzinfo=UTC))],
-            RangeFilter(since_ms=1_700_000_000_000),
+            RangeFilter(min_timestamp_ms=1_700_000_000_000),
         ),
         ([("timestamp", "<", datetime(2023, 11, 14, tzinfo=UTC))], ALL),
         # Records without a time have -1, which no question by time finds.
@@ -68,5 +68,5 @@ def test_no_row_that_is_wanted_is_left_out(
     ],
     ids=str,
 )
-def test_what_filters_say(conditions: list[Predicate], found: RangeFilter) -> None:
+def test_predicates_become_a_range_filter(conditions: list[Predicate], found: RangeFilter) -> None:
     assert range_filter_of(conditions) == found

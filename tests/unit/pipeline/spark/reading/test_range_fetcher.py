@@ -1,4 +1,4 @@
-"""Reading ahead: what happens where the thread has no loop, and where a batch is broken."""
+"""Fetching ranges: a failing event loop, corrupt batches, the next offset, and concurrency."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.unit.pipeline.columns.fetch_strategies import fetches
 from tests.unit.pipeline.columns.two_records import GOOD, HEADERS_OF_NONE
 
 
-def test_a_loop_that_cannot_be_made_is_an_error_of_the_reader(
+def test_failing_event_loop_is_raised_by_the_reader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As when the process has no file descriptor left; whoever reads must not wait for ever."""
+    """A process without free file descriptors: the reader must not block forever."""
 
     def no_descriptor() -> NoReturn:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -46,7 +46,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-async def test_good_batches_come_before_a_broken_one(kind: str) -> None:
+async def test_valid_batches_are_read_before_a_corrupt_one(kind: str) -> None:
     at, damage, reason = DAMAGE[kind]
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)
@@ -69,8 +69,8 @@ async def test_good_batches_come_before_a_broken_one(kind: str) -> None:
         assert first.offsets.tolist() == [0]
 
 
-async def test_a_batch_that_only_says_that_it_lies_before_is_broken() -> None:
-    """Its last offset is not believed, and so it is not what the fetch brought that is wrong."""
+async def test_corrupt_last_offset_is_a_corrupt_batch() -> None:
+    """Its last offset is not trusted, so the error is not about the fetch."""
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"v"] * 5))
@@ -83,7 +83,7 @@ async def test_a_batch_that_only_says_that_it_lies_before_is_broken() -> None:
 
 
 @given(fetches())
-def test_the_next_offset_is_behind_the_last_whole_batch(data: bytes) -> None:
+def test_next_offset_follows_the_last_complete_batch(data: bytes) -> None:
     expected, position = 3, 0
     while position + 61 <= len(data):
         base, length = struct.unpack_from(">qi", data, position)
@@ -99,22 +99,22 @@ def test_the_next_offset_is_behind_the_last_whole_batch(data: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_noise_has_a_next_offset_or_is_a_corrupt_batch(data: bytes) -> None:
+def test_random_bytes_have_a_next_offset_or_are_corrupt(data: bytes) -> None:
     with suppress(CorruptBatchError):
         assert next_offset(data, 7) >= 7
 
 
 @pytest.mark.parametrize("kind", HEADERS_OF_NONE)
 @pytest.mark.parametrize("kind_of_good", GOOD)
-def test_the_next_offset_does_not_look_behind_the_end(kind: str, kind_of_good: str) -> None:
+def test_next_offset_ignores_bytes_after_the_end(kind: str, kind_of_good: str) -> None:
     data = GOOD[kind_of_good] + HEADERS_OF_NONE[kind]
     assert next_offset(data, 0, 2) == 2
     with pytest.raises(CorruptBatchError):
         next_offset(data, 0, 3)
 
 
-async def test_ranges_are_fetched_at_the_same_time_and_come_in_order() -> None:
-    """More of them than are fetched together; a broken one ends the reading in its turn."""
+async def test_ranges_are_fetched_concurrently_and_read_in_order() -> None:
+    """More ranges than are fetched at once; a corrupt one raises when its turn comes."""
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)
         for offset in range(30):

@@ -1,4 +1,4 @@
-"""Reading ahead while leaders change and connections are lost: every record once all the same."""
+"""Leaders change and connections are lost during a fetch: every record is read once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def options_for(log: ScriptedLog, **others: str) -> ReadOptions:
 
 
 async def offsets_of(log: ScriptedLog, start: int, end: int, **others: str) -> list[int]:
-    """What a task reads of the range, through the columns."""
+    """Returns the offsets that a task reads of a range, through the columns."""
     options = options_for(log, **others)
 
     def read() -> list[int]:
@@ -83,14 +83,14 @@ async def offsets_of(log: ScriptedLog, start: int, end: int, **others: str) -> l
         "UNKNOWN_TOPIC_OR_PARTITION",
     ],
 )
-async def test_a_leader_that_changes(name: str) -> None:
+async def test_leader_change_is_retried(name: str) -> None:
     async with log_of() as log:
         log.errors = [0, code_of(name), code_of(name), 0, code_of(name)]
         assert await offsets_of(log, 1, 11) == list(range(1, 11))
 
 
 @pytest.mark.parametrize("lost", [1, 2, 5])
-async def test_a_connection_that_is_lost(lost: int) -> None:
+async def test_lost_connection_is_retried(lost: int) -> None:
     async with log_of() as log:
         count = 0
 
@@ -103,7 +103,7 @@ async def test_a_connection_that_is_lost(lost: int) -> None:
         assert await offsets_of(log, 0, 12) == list(range(12))
 
 
-async def test_a_broker_that_is_away_for_a_while() -> None:
+async def test_unreachable_broker_is_retried_during_the_read() -> None:
     async with log_of() as log:
         away: list[asyncio.Task[None]] = []
 
@@ -124,7 +124,7 @@ async def test_a_broker_that_is_away_for_a_while() -> None:
         assert away
 
 
-async def test_a_task_that_begins_while_the_broker_is_away() -> None:
+async def test_unreachable_broker_is_retried_at_the_start_of_a_task() -> None:
     async with log_of() as log:
         log.broker._server.close()
         await log.broker._server.wait_closed()
@@ -142,7 +142,7 @@ async def test_a_task_that_begins_while_the_broker_is_away() -> None:
         assert await reading == list(range(12))
 
 
-async def test_what_time_does_not_mend_fails_at_once() -> None:
+async def test_fatal_error_is_raised_at_once() -> None:
     async with log_of() as log:
         log.errors = [0, code_of("TOPIC_AUTHORIZATION_FAILED")]
         with pytest.raises(Exception, match="TOPIC_AUTHORIZATION_FAILED"):
@@ -150,8 +150,8 @@ async def test_what_time_does_not_mend_fails_at_once() -> None:
         assert len(log.fetches) == 2
 
 
-async def test_a_new_leader_whose_high_watermark_lags() -> None:
-    """Nothing is lost: what ListOffsets says of the end counts, not one fetch."""
+async def test_lagging_high_watermark_of_a_new_leader_is_no_data_loss() -> None:
+    """ListOffsets decides the end of the log, not the high watermark of a fetch."""
     async with log_of() as log:
         lagging = 2
 
@@ -169,7 +169,7 @@ async def test_a_new_leader_whose_high_watermark_lags() -> None:
         assert not lagging
 
 
-async def test_a_log_that_ends_before_the_range_is_lost_data() -> None:
+async def test_log_that_ends_before_the_range_is_data_loss() -> None:
     async with log_of(2) as log:
         with pytest.raises(DataLossError, match="the log was cut since: it now ends at 4"):
             await offsets_of(log, 0, 12)
@@ -177,7 +177,7 @@ async def test_a_log_that_ends_before_the_range_is_lost_data() -> None:
         assert log.broker.count(ListOffsetsRequest)
 
 
-async def test_nothing_for_too_long_is_a_time_out(settings_for_all: SettingsForAll) -> None:
+async def test_empty_responses_time_out(settings_for_all: SettingsForAll) -> None:
     settings_for_all(settings(request_timeout_ms=40))
     async with log_of() as log:
 
@@ -191,8 +191,8 @@ async def test_nothing_for_too_long_is_a_time_out(settings_for_all: SettingsForA
             await offsets_of(log, 0, 12)
 
 
-async def test_what_a_broker_sends_again_is_no_row_again() -> None:
-    """A fetch brings what lies before its offset too: from each, rows begin there."""
+async def test_records_before_the_fetch_offset_are_dropped() -> None:
+    """A response may start before the fetch offset: rows start at that offset."""
     async with log_of() as log:
 
         async def answer(asked: ReceivedRequest) -> Any:
@@ -213,8 +213,8 @@ async def test_what_a_broker_sends_again_is_no_row_again() -> None:
         assert len(log.fetches) == BATCHES
 
 
-async def test_batches_in_reversed_order_are_no_end_of_the_range() -> None:
-    """The first that comes reaches the end; those before it come behind it."""
+async def test_batches_in_reversed_order_are_an_error() -> None:
+    """The first batch reaches the end of the range; earlier offsets follow it."""
     async with log_of() as log:
         whole = b"".join(reversed(log.batches["t", 0]))
 

@@ -1,4 +1,4 @@
-"""A topic that is deleted while it is read, or made anew under its name: told, never mixed."""
+"""A topic that is deleted or recreated during a read is data loss; its records never mix."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _retry_at_once(settings_for_all: SettingsForAll) -> None:
 
 
 class Cluster:
-    """A log of topic `t` that can be deleted, and made anew with another id and other values."""
+    """A log of topic `t` that can be deleted, and recreated with another id and other values."""
 
     def __init__(self, broker: ScriptedBroker, kind: str) -> None:
         self.broker = broker
@@ -132,7 +132,7 @@ async def cluster(kind: str) -> AsyncIterator[Cluster]:
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME])
 @pytest.mark.parametrize("fetches", [0, 1, 3])
-async def test_a_topic_made_anew_while_it_is_read(kind: str, fetches: int) -> None:
+async def test_topic_recreated_during_the_read_is_data_loss(kind: str, fetches: int) -> None:
     async with cluster(kind) as made:
         wanted = await made.planned()
         made.before_fetch = lambda number: made.make_anew() if number == fetches else None
@@ -143,18 +143,18 @@ async def test_a_topic_made_anew_while_it_is_read(kind: str, fetches: int) -> No
 
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME])
-async def test_a_topic_made_anew_before_the_task_begins(kind: str) -> None:
+async def test_topic_recreated_before_the_task_is_data_loss(kind: str) -> None:
     async with cluster(kind) as made:
         wanted = await made.planned()
         made.make_anew()
         values, error = await made.values(wanted, fail=True)
         assert (values, made.log.fetches) == ([], [])
-        assert "deleted and made anew" in str(error)
+        assert "deleted and recreated" in str(error)
 
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME])
-async def test_a_shorter_new_log_is_not_taken_for_the_old_one(kind: str) -> None:
-    """By name its broker says OFFSET_OUT_OF_RANGE, and where it begins is no place to go on."""
+async def test_shorter_log_of_a_recreated_topic_is_data_loss(kind: str) -> None:
+    """A fetch by name returns OFFSET_OUT_OF_RANGE; the new log start offset must not be used."""
     async with cluster(kind) as made:
         wanted = await made.planned()
 
@@ -167,12 +167,12 @@ async def test_a_shorter_new_log_is_not_taken_for_the_old_one(kind: str) -> None
         made.before_fetch = shorter
         values, error = await made.values(wanted, fail=True)
         assert values == [b"old"] * 2
-        assert "deleted and made anew" in str(error)
+        assert "deleted and recreated" in str(error)
 
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME, NO_IDS])
-async def test_a_topic_that_is_deleted(kind: str) -> None:
-    """It is told as soon as the brokers have not known it for `topic_timeout_ms`."""
+async def test_deleted_topic_is_data_loss(kind: str) -> None:
+    """Raised after the brokers have not known the topic for `topic_timeout_ms`."""
     async with cluster(kind) as made:
         wanted = await made.planned()
         made.before_fetch = lambda number: made.delete() if number == 2 else None
@@ -183,26 +183,26 @@ async def test_a_topic_that_is_deleted(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME])
 @pytest.mark.parametrize("loss", ["delete", "make_anew"])
-async def test_what_is_lost_is_passed_over_when_asked(
+async def test_lost_records_are_skipped_without_fail_on_data_loss(
     kind: str, loss: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing of another topic is read in its place."""
+    """No record of the recreated topic is read."""
     async with cluster(kind) as made:
         wanted = await made.planned()
         made.before_fetch = lambda number: getattr(made, loss)() if number == 2 else None
         with caplog.at_level(logging.WARNING, "kproto.pipeline"):
             assert await made.values(wanted, fail=False) == ([b"old"] * 2, None)
-        assert "the rest of the range is passed over" in caplog.text
+        assert "the rest of the range is skipped" in caplog.text
 
 
-async def test_brokers_without_ids_are_read_by_name() -> None:
+async def test_brokers_without_topic_ids_are_read_by_name() -> None:
     async with cluster(NO_IDS) as made:
         wanted = await made.planned()
         assert wanted.topic_id == ZERO_UUID
         assert await made.values(wanted, fail=True) == ([b"old"] * 6, None)
 
 
-async def test_a_topic_that_is_unknown_for_a_moment_is_no_loss() -> None:
+async def test_briefly_unknown_topic_is_no_data_loss() -> None:
     async with cluster(BY_ID) as made:
         wanted = await made.planned()
         metadata, unknown = made.broker.answers[MetadataRequest], 2

@@ -1,4 +1,4 @@
-"""Which columns rows may have, and which row is told where one is wrong."""
+"""The columns of rows are checked; errors name the row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.option_table import parse_write_options
 from kproto_pipeline.spark.sink.errors import RowError
-from kproto_pipeline.spark.sink.sink_rows import check_columns, rows_of
+from kproto_pipeline.spark.sink.sink_rows import check_columns, sink_rows
 
 from .test_task_writer import HEADERS
 
@@ -20,8 +20,8 @@ NO_TEXT = pa.Array.from_buffers(
 
 
 @pytest.mark.parametrize("missing", ["value", "headers"])
-def test_a_row_with_an_error_needs_what_it_was(missing: str) -> None:
-    """Without its value it would go out as a tombstone."""
+def test_row_with_an_error_needs_value_and_headers(missing: str) -> None:
+    """Without its value it would be written as a tombstone."""
     texts = [(name, pa.string()) for name in ("topic", "id", "source", "type", "error")]
     columns = dict([*texts, ("value", pa.binary()), ("headers", HEADERS)])
     check_columns(pa.schema(list(columns.items())), EVENTS)
@@ -32,16 +32,16 @@ def test_a_row_with_an_error_needs_what_it_was(missing: str) -> None:
     check_columns(pa.schema(list(columns.items())), EVENTS)
 
 
-def test_a_topic_that_is_no_text_is_told_with_its_row() -> None:
+def test_topic_that_is_no_utf8_names_its_row() -> None:
     rows = pa.RecordBatch.from_arrays(
         [NO_TEXT, pa.array([b"1", b"2", b"3"], pa.binary())], names=["topic", "value"]
     )
     with pytest.raises(RowError, match=r"row 12 of this task .*its topic is no UTF-8"):
-        rows_of(rows, PLAIN, 10)
+        sink_rows(rows, PLAIN, 10)
 
 
-def test_the_key_of_a_header_that_is_no_text_is_told_with_its_row() -> None:
-    """The source could not read the record: the fetch of it would fail for ever."""
+def test_header_key_that_is_no_utf8_names_its_row() -> None:
+    """The source could not read such a record."""
     entries = pa.StructArray.from_arrays(
         [NO_TEXT, pa.array([b"", b"", b""], pa.binary())], fields=list(HEADERS.value_type)
     )
@@ -51,4 +51,4 @@ def test_the_key_of_a_header_that_is_no_text_is_told_with_its_row() -> None:
         names=["topic", "value", "headers"],
     )
     with pytest.raises(RowError, match=r"row 2 of this task .*header is no UTF-8"):
-        rows_of(rows, PLAIN, 0)
+        sink_rows(rows, PLAIN, 0)

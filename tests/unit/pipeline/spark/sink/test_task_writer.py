@@ -1,4 +1,4 @@
-"""The rows of a task in the log: each once and in order, also where the cluster fails meanwhile."""
+"""The rows of a task are in the log once and in order, even if the cluster fails meanwhile."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def batches_of(rows: list[dict[str, Any]], size: int = 10) -> Iterator[pa.Record
 
 
 async def written(bootstrap: str, batches: Iterator[pa.RecordBatch], **others: str) -> int:
-    """Write them as a task does: in a thread that has no event loop."""
+    """Writes batches as a task does: in a thread without an event loop."""
     options = parse_write_options({"kafka.bootstrap.servers": bootstrap, **others})
     return await asyncio.to_thread(write_rows, options, batches)
 
@@ -64,7 +64,7 @@ def numbers_of(records: list[Record]) -> list[int]:
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little is encoded together, so that there are many steps."""
+    """Few rows are encoded together, so that there are many steps."""
     monkeypatch.setattr(task_writer, "_TOGETHER_BYTES", 1_000)
     monkeypatch.setattr(task_writer, "_LARGE_BYTES", 2_000)
     monkeypatch.setattr(task_writer, "_PART_BYTES", 500)
@@ -93,7 +93,7 @@ async def test_rows_of_a_partition_keep_their_order(size: int) -> None:
 @pytest.mark.parametrize(
     ("sizes", "least"), [([1], 1_000), ([7], 1_000), ([500], 400), ([7, 100, 1, 100, 2], 1)]
 )
-def test_steps_are_neither_small_nor_large(sizes: list[int], least: int) -> None:
+def test_small_batches_are_merged_and_large_ones_split(sizes: list[int], least: int) -> None:
     rows = [row(number, 0) for number in range(500)]
     given: list[pa.RecordBatch] = []
     first = 0
@@ -112,7 +112,7 @@ def keyless(number: int) -> dict[str, Any]:
     return {**row(number, None), "key": None}
 
 
-async def test_rows_without_key_and_partition_are_shared_out() -> None:
+async def test_rows_without_key_and_partition_use_all_partitions() -> None:
     rows = [{**keyless(number), "value": bytes(1_000)} for number in range(4_000)]
     async with Broker() as broker:
         broker.create_topic("t", partitions=4)
@@ -154,7 +154,7 @@ BYTES = st.none() | st.binary(max_size=300)
     codec=st.sampled_from(["none", "gzip"]),
 )
 @settings(deadline=None, max_examples=25)
-def test_what_is_written_is_what_stands_in_the_log(
+def test_written_rows_are_in_the_log(
     rows: list[dict[str, Any]], batch_bytes: int, codec: str
 ) -> None:
     async def run() -> None:
@@ -184,8 +184,8 @@ def test_what_is_written_is_what_stands_in_the_log(
 
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("late", [0, 555, 999])
-async def test_a_row_that_cannot_be_written_is_named(late: int) -> None:
-    """Those before it may stand in the log, each once; nothing behind its step does."""
+async def test_unwritable_row_is_named(late: int) -> None:
+    """Earlier rows may be in the log, each once; rows after its step are not."""
     rows = [row(number, 0) for number in range(1_000)]
     rows[late] = row(late, 0, topic=None)
     async with Broker() as broker:
@@ -198,7 +198,7 @@ async def test_a_row_that_cannot_be_written_is_named(late: int) -> None:
 
 
 @pytest.mark.usefixtures("small_steps")
-async def test_rows_that_fail_to_arrive_end_the_task() -> None:
+async def test_unacknowledged_rows_fail_the_task() -> None:
     class UpstreamError(Exception):
         pass
 
@@ -214,8 +214,8 @@ async def test_rows_that_fail_to_arrive_end_the_task() -> None:
         assert found == list(range(len(found)))
 
 
-async def test_a_partition_that_was_added_is_written_to() -> None:
-    """What is known of the topic is older, and is shared by the tasks of a worker."""
+async def test_added_partition_is_written_to() -> None:
+    """The tasks of a worker share metadata, which may be old."""
     async with Broker() as broker:
         broker.create_topic("t", partitions=1)
         assert await written(broker.bootstrap, batches_of([row(0, 0)])) == 1
@@ -227,8 +227,8 @@ async def test_a_partition_that_was_added_is_written_to() -> None:
             await written(broker.bootstrap, batches_of([row(2, 2)]))
 
 
-async def test_a_batch_does_not_wait_for_others() -> None:
-    """Not even where a property asks for more than any delivery may take."""
+async def test_batches_do_not_linger() -> None:
+    """Even if kafka.linger.ms exceeds the delivery timeout."""
     async with Broker() as broker:
         broker.create_topic("t")
         waits = {"kafka.linger.ms": "500000"}
@@ -256,7 +256,7 @@ FAULTS: dict[str, Callable[[random.Random], tuple[Any, Any]]] = {
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("name", FAULTS)
 @pytest.mark.parametrize("seed", rest_slow(range(3), 1, 1))
-async def test_a_request_that_is_sent_again_is_written_once(
+async def test_retried_request_is_written_once(
     name: str, seed: int, settings_for_all: SettingsForAll
 ) -> None:
     settings_for_all(

@@ -1,4 +1,4 @@
-"""Rows of Spark, where it hands over rows, as the Arrow batches that are written."""
+"""Rows of PySpark 4.0 are converted to Arrow batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from kproto_pipeline.spark.options.option_table import parse_write_options
 from kproto_pipeline.spark.sink import writers
-from kproto_pipeline.spark.sink.writers import _RowsToArrow
+from kproto_pipeline.spark.sink.writers import _RowWriter
 
 OPTIONS = parse_write_options({"kafka.bootstrap.servers": "h:1"})
 SCHEMA = pa.schema([("time", pa.timestamp("us", "UTC")), ("value", pa.binary())])
@@ -27,20 +27,20 @@ def _zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 @pytest.mark.usefixtures("_zone")
 @pytest.mark.parametrize("month", [1, 7])
-def test_a_time_is_that_of_the_row_in_any_zone(month: int) -> None:
-    """Spark hands over the local time of the worker, without its zone."""
+def test_local_timestamp_of_a_row_becomes_utc(month: int) -> None:
+    """Spark passes the worker's local time, without a zone."""
     moment = datetime(2024, month, 1, 12, tzinfo=UTC)
     handed_over = moment.astimezone().replace(tzinfo=None)
     rows = iter([(handed_over, bytearray(b"v")), (None, None)])
-    (batch,) = _RowsToArrow(OPTIONS, SCHEMA)._arrow(rows)
+    (batch,) = _RowWriter(OPTIONS, SCHEMA)._arrow(rows)
     assert batch.to_pylist() == [{"time": moment, "value": b"v"}, {"time": None, "value": None}]
 
 
-def test_large_rows_are_few_in_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writers, "_BYTES_TOGETHER", 1_000)
-    monkeypatch.setattr(writers, "_ROWS_TOGETHER", 7)
+def test_bytes_bound_an_arrow_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writers, "_BATCH_BYTES", 1_000)
+    monkeypatch.setattr(writers, "_BATCH_ROWS", 7)
     sizes = [300, 300, 500, 0, 0, 0, 0, 0, 0, 0, 0, 2_000, 5]
     rows = iter([(None, bytes(size)) for size in sizes])
-    batches = list(_RowsToArrow(OPTIONS, SCHEMA)._arrow(rows))
+    batches = list(_RowWriter(OPTIONS, SCHEMA)._arrow(rows))
     assert [batch.num_rows for batch in batches] == [3, 7, 2, 1]
     assert [len(row["value"]) for batch in batches for row in batch.to_pylist()] == sizes

@@ -1,4 +1,4 @@
-"""The arithmetic of micro-batches: checkpoints, limits, and what is read of a batch."""
+"""The offsets of micro-batches: checkpoints, rate limits, ranges and losses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kproto_pipeline.spark.streaming.micro_batch_offsets import (
     below_min_offsets,
     from_json,
     lagging_partitions,
-    limited,
+    rate_limited,
     recreated_partitions,
     to_json,
 )
@@ -29,7 +29,7 @@ OFFSETS = st.dictionaries(PARTS, st.integers(0, 2**62), min_size=1)
 
 
 @given(OFFSETS)
-def test_offsets_stand_in_a_checkpoint_in_order(offsets: dict[tuple[str, int], int]) -> None:
+def test_checkpoint_json_is_sorted(offsets: dict[tuple[str, int], int]) -> None:
     stored = to_json(offsets)
     assert from_json(json.loads(json.dumps(stored))) == offsets
     again = dict(sorted(offsets.items(), reverse=True))
@@ -38,7 +38,7 @@ def test_offsets_stand_in_a_checkpoint_in_order(offsets: dict[tuple[str, int], i
 
 
 @pytest.mark.parametrize("stored", [[1], {"t": 5}, {"t": {"x": 1}}, {"t": {"0": None}}, "a", 7])
-def test_a_checkpoint_of_another_source_is_told(stored: Any) -> None:
+def test_checkpoint_of_another_source_is_an_error(stored: Any) -> None:
     with pytest.raises(ConfigurationError, match="belongs to another source"):
         from_json(stored)
     assert from_json({}) == {}
@@ -48,12 +48,12 @@ def test_a_checkpoint_of_another_source_is_told(stored: Any) -> None:
     st.dictionaries(PARTS, st.tuples(st.integers(0, 1_000), st.integers(0, 1_000)), min_size=1),
     st.integers(1, 5_000),
 )
-def test_a_limited_batch_is_about_as_large_as_it_may_be(
+def test_rate_limit_bounds_a_micro_batch(
     logs: dict[tuple[str, int], tuple[int, int]], most: int
 ) -> None:
     starts = {part: start for part, (start, _) in logs.items()}
     ends = {part: start + size for part, (start, size) in logs.items()}
-    found = limited(starts, ends, most)
+    found = rate_limited(starts, ends, most)
     rests = {part: size for part, (_, size) in logs.items() if size}
     total = sum(found[part] - starts[part] for part in logs)
     assert total <= max(most, 0) + len(rests)
@@ -64,12 +64,12 @@ def test_a_limited_batch_is_about_as_large_as_it_may_be(
         assert found == ends
 
 
-def test_shares_are_those_of_the_connector() -> None:
-    assert limited({A: 0, B: 0}, {A: 30, B: 10}, 20) == {A: 15, B: 5}
-    assert limited({A: 5, B: 0, C: 3}, {A: 6, B: 1_000, C: 3}, 10) == {A: 6, B: 9, C: 3}
+def test_rate_limit_shares_are_those_of_the_connector() -> None:
+    assert rate_limited({A: 0, B: 0}, {A: 30, B: 10}, 20) == {A: 15, B: 5}
+    assert rate_limited({A: 5, B: 0, C: 3}, {A: 6, B: 1_000, C: 3}, 10) == {A: 6, B: 9, C: 3}
 
 
-def test_a_batch_that_is_too_small_waits() -> None:
+def test_micro_batch_below_min_offsets_is_detected() -> None:
     assert below_min_offsets({A: 3}, {A: 5}, 3)
     assert not below_min_offsets({A: 3, B: 0}, {A: 5, B: 1}, 3)
 
@@ -79,7 +79,7 @@ def log(latest: dict[tuple[str, int], int], **earliest: int) -> LogOffsets:
     return LogOffsets(dict.fromkeys(latest, ZERO_UUID), first, latest)
 
 
-def test_what_a_batch_reads() -> None:
+def test_ranges_of_a_micro_batch() -> None:
     found = batch_ranges({A: 3, B: 0}, {A: 9, B: 0, C: 4}, log({A: 12, B: 0, C: 4}))
     assert found.ranges == [OffsetRange(*A, 3, 9), OffsetRange(*C, 0, 4)]
     assert found.losses == []
@@ -96,7 +96,7 @@ def test_what_a_batch_reads() -> None:
         ({}, {A: 9}, log({A: 9}, t0=5), [OffsetRange(*A, 5, 9)], "is new, and its log begins at 5"),
     ],
 )
-def test_what_is_lost_is_told(
+def test_losses_are_described(
     starts: dict[Any, int], ends: dict[Any, int], now: LogOffsets, ranges: list[Any], lost: str
 ) -> None:
     found = batch_ranges(starts, ends, now)
@@ -105,7 +105,7 @@ def test_what_is_lost_is_told(
     assert lost in found.losses[0]
 
 
-def test_a_topic_that_was_made_anew_begins_at_its_start() -> None:
+def test_recreated_topic_starts_at_earliest() -> None:
     old, new = Uuid.random(), Uuid.random()
     assert recreated_partitions({A: old, B: old}, {A: new, B: old, C: new}) == [A]
     assert recreated_partitions({A: ZERO_UUID}, {A: new}) == []
@@ -116,5 +116,5 @@ def test_a_topic_that_was_made_anew_begins_at_its_start() -> None:
     assert found.losses == []
 
 
-def test_a_log_that_cannot_be_is_doubtful() -> None:
+def test_missing_or_short_logs_are_lagging() -> None:
     assert lagging_partitions({A: 5, B: 1, C: 0}, {A: 4, B: 1}) == [A, C]
