@@ -1,16 +1,16 @@
-"""Where a broker listens, and by which rules clients come in there: one class, plain data."""
+"""Listeners of a broker, with their security protocol, and the endpoints that they advertise."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError
 from .security.sasl_session import MECHANISMS
 from .security.server_tls import ServerTls
 
-__all__ = ["PLAINTEXT", "Listener", "check_names"]
+__all__ = ["PLAINTEXT", "Endpoint", "Listener", "check_names"]
 
 _WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 _LAST_PORT: Final = 65_535
@@ -24,6 +24,19 @@ _PROTOCOLS: Final = {
     (False, True): "SASL_PLAINTEXT",
     (True, True): "SASL_SSL",
 }
+
+
+class Endpoint(NamedTuple):
+    """The advertised address of a node for one listener; the port is known once the node listens.
+
+    Responses name the endpoints of the listener that the client connected to.
+    """
+
+    node_id: int
+    host: str
+    port: int
+    listener: str = PLAINTEXT
+    rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

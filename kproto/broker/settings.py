@@ -15,7 +15,7 @@ from .consumer_group_settings import ASSIGNORS, check_consumer_groups, rebalance
 from .listeners import Listener, check_names
 from .log_escaping import is_encodable
 from .releases import Release, check_release
-from .replica_selectors import check_selector
+from .replica_selector import check_selector
 from .security.users import check_users
 
 __all__ = ["BrokerSettings"]

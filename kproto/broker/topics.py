@@ -69,7 +69,7 @@ class Topic:
             )
         return self.partitions[index]
 
-    def kept(self, index: int, now_ms: int) -> Partition:
+    def after_retention(self, index: int, now_ms: int) -> Partition:
         """The same, without what its log no longer keeps at `now_ms`."""
         partition = self.partition(index)
         apply_retention(partition.log, self.config, now_ms)

@@ -1,4 +1,4 @@
-"""One classic group: what requests and the passing of time make of it, by the table in `states`.
+"""A group of the classic protocol: carries out the table of `classic_group_state` on its members.
 
 Time is lazy: callers call `advance` first, which runs what is due, each at its own deadline. A
 request that waits gets a `PendingResult`; `next_deadline_ms` is when the group next changes by
@@ -70,12 +70,12 @@ class ClassicGroup(Watchable):
         super().__init__()
         self.group_id = group_id
         self.state = EMPTY
-        #: Since when, in ms since 1970.
+        #: When the group entered its state, in ms since 1970.
         self.state_since_ms: int | None = now.timestamp_ms
         self.generation = 0
-        #: That of the members, such as `consumer`; None for a group that never had one.
+        #: The protocol type of the members, such as `consumer`; None if the group never had one.
         self.protocol_type: str | None = None
-        #: That of the generation, such as `range`.
+        #: The protocol of the generation, such as `range`.
         self.protocol: str | None = None
         self.offsets = CommittedOffsets()
         self._limits = limits
@@ -87,11 +87,11 @@ class ClassicGroup(Watchable):
         self._pending_sync_members: set[str] = set()
         self._join_deadline: JoinDeadline | None = None
         self._sync_deadline: SyncDeadline | None = None
-        #: Somebody joined since the delay of the first rebalance began.
+        #: Whether a member joined since the delay of the first rebalance began.
         self._member_joined_during_delay = False
         self._has_completed_results = False
 
-    # What others want to know
+    # State of the group
 
     @property
     def type(self) -> str:
@@ -99,38 +99,44 @@ class ClassicGroup(Watchable):
 
     @property
     def members(self) -> dict[str, ClassicMember]:
-        """By member id, in the order in which they joined. Not to be changed."""
+        """Returns the members by member id, in the order in which they joined.
+
+        Not to be changed.
+        """
         return self._members.members
 
     @property
     def static_ids(self) -> dict[str, str]:
-        """The member ids of static members, by instance id. Not to be changed."""
+        """Returns the member ids of static members by instance id; not to be changed."""
         return self._members.static_ids
 
     @property
     def pending_ids(self) -> tuple[str, ...]:
-        """Member ids that were given to somebody who has not joined yet (KIP-394)."""
+        """Returns the member ids of MEMBER_ID_REQUIRED that were not used yet (KIP-394)."""
         return tuple(self._members.pending)
 
     @property
     def leader(self) -> str | None:
-        """The member id of the leader."""
+        """Returns the member id of the leader."""
         return self._members.leader
 
     @property
     def last_empty_at(self) -> int | None:
-        """Since when nobody is a member, in ms since 1970; None while somebody is."""
+        """Returns since when the group is empty, in ms since 1970; None if it has members."""
         return self.state_since_ms if self.state is EMPTY else None
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads the topic; where that cannot be known, whether it may."""
+        """Returns whether a member subscribes to the topic.
+
+        Returns True if the subscriptions are unknown but the members are consumers.
+        """
         if self._topics is None:
             return self.protocol_type == PROTOCOL_TYPE
         return topic in self._topics
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When the group next changes by itself, as `ClockReading.ms`; None for never."""
+        """Returns when the group next changes by itself, as `ClockReading.ms`; None for never."""
         return min(
             (
                 *self._members.pending.values(),
@@ -144,19 +150,19 @@ class ClassicGroup(Watchable):
             default=None,
         )
 
-    # What a request does
+    # Requests
 
     def join(
         self, request: JoinRequest, new_id: str, now: ClockReading
     ) -> PendingResult[JoinResult]:
-        """Take a member in, or in again; `new_id` is for one that has no id yet."""
+        """Handles a JoinGroup; `new_id` is the member id for a member without one."""
         before = self._begin_request(now)
         pending = self._join(request, new_id, now)
         self._finish_request(before, now)
         return pending
 
     def sync(self, request: SyncRequest, now: ClockReading) -> PendingResult[SyncResult]:
-        """Give a member its assignment, or take those of the leader."""
+        """Handles a SyncGroup: returns the member's assignment, or takes those of the leader."""
         before = self._begin_request(now)
         pending = self._sync(request, now)
         self._finish_request(before, now)
@@ -165,7 +171,7 @@ class ClassicGroup(Watchable):
     def heartbeat(
         self, member_id: str, instance_id: str | None, generation: int, now: ClockReading
     ) -> None:
-        """Let a session go on.
+        """Resets the session timeout of a member.
 
         Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
         """
@@ -173,12 +179,14 @@ class ClassicGroup(Watchable):
         member = self._members.check(member_id, instance_id)
         self._check_generation(generation)
         self._reset_session(member, now)
-        self._finish_request(before, now)  # a shorter session than before is over sooner
+        self._finish_request(
+            before, now
+        )  # a new session timeout that is shorter moves the deadline forward
         if action_for(Event.HEARTBEAT, self.state) is Action.RESET_SESSION_AND_REJOIN:
             raise api_error("REBALANCE_IN_PROGRESS", f"group {self.group_id!r} rebalances")
 
     def leave(self, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
-        """Let members go; for each the name of an error code."""
+        """Removes members; returns the name of an error code for each."""
         before = self._begin_request(now)
         errors = [self._leave(one) for one in leaving]
         if NO_ERROR in errors:
@@ -187,15 +195,15 @@ class ClassicGroup(Watchable):
         return errors
 
     def check_deletable(self, now: ClockReading) -> None:
-        """Raises NON_EMPTY_GROUP."""
+        """Raises NON_EMPTY_GROUP if the group cannot be deleted."""
         self.advance(now)
         if action_for(Event.GROUP_DELETED, self.state) is not Action.REMOVE:
             raise api_error("NON_EMPTY_GROUP", f"group {self.group_id!r} is {self.state}")
 
-    # What time does
+    # Deadlines
 
     def advance(self, now: ClockReading) -> None:
-        """Carry out what has come due, each at its own moment."""
+        """Runs what is due, each at its own deadline."""
         before = self.next_deadline_ms
         while (due := self.next_deadline_ms) is not None and due <= now.ms:
             self._run_due(now.at(due))
@@ -242,12 +250,12 @@ class ClassicGroup(Watchable):
                     self._apply(Event.SESSION_EXPIRED, f"the session of {said} is over", now)
                 return
 
-    # Where a coordinator goes and comes
+    # Loading, unloading and conversion
 
     def fail_pending_requests(self) -> None:
-        """All that wait hear that the group rebalances, and stay members.
+        """Answers all waiting members with REBALANCE_IN_PROGRESS; they stay members.
 
-        Nobody's session begins anew by that, so one that does not come back is missed late.
+        Their sessions do not start anew, so a member that does not join again is removed late.
         """
         self._fail_pending("REBALANCE_IN_PROGRESS")
         self._notify_if_earlier(self.next_deadline_ms)
@@ -258,7 +266,7 @@ class ClassicGroup(Watchable):
             self._complete_sync_result(member, SyncResult(error))
 
     def unload(self, error: str = "NOT_COORDINATOR") -> None:
-        """The coordinator is one no more: all that wait hear so, and nothing is due any more."""
+        """Unloads the group: answers waiting members with the error, and stops all deadlines."""
         self._fail_pending(error)
         self._members.clear()
         self._pending_sync_members.clear()
@@ -267,7 +275,10 @@ class ClassicGroup(Watchable):
         self.notify()
 
     def restore(self, stored: GroupMetadata, now: ClockReading) -> None:
-        """Be what the log says, a stable generation or an empty group; sessions begin anew."""
+        """Restores the stored metadata, a stable generation or an empty group.
+
+        Sessions start anew.
+        """
         self.generation, self.protocol = stored.generation, stored.protocol
         self.protocol_type, self.state_since_ms = stored.protocol_type, stored.state_ms
         self.state = STABLE if stored.members else EMPTY
@@ -279,9 +290,9 @@ class ClassicGroup(Watchable):
     def restore_protocols(
         self, protocols: ProtocolsOf, reason: str | None, now: ClockReading
     ) -> None:
-        """Have what members of a group support that was of the consumer protocol.
+        """Sets the protocols of members of a downgraded group of the consumer protocol.
 
-        For a reason they join again.
+        With a reason, the group rebalances.
         """
         for member_id, its in protocols.items():
             self.members[member_id].protocols = its
@@ -290,23 +301,23 @@ class ClassicGroup(Watchable):
 
     @property
     def metadata(self) -> GroupMetadata:
-        """What is stored of it: a stable generation, or an empty group."""
+        """Returns the metadata to store: a stable generation, or an empty group."""
         return metadata_of(
             self._members, self.generation, self.protocol_type, self.protocol, self.state_since_ms
         )
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
-        """Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID for a former self."""
+        """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static member."""
         self._members.check(member_id, instance_id)
 
     def reset_session(self, member_id: str, now: ClockReading) -> None:
-        """A member has shown that it lives, as a commit does; its session begins anew."""
+        """Resets the session timeout of a member, as a commit does."""
         before = self._begin_request(now)
         self._reset_session(self.members[member_id], now)
         self._finish_request(before, now)
 
     def mark_dead(self) -> None:
-        """The group is deleted."""
+        """Marks the group as deleted."""
         self.state = DEAD
 
     # JoinGroup
@@ -322,7 +333,7 @@ class ClassicGroup(Watchable):
         if not request.member_id:
             return self._join_without_id(request, new_id, now)
         if request.member_id in self._members.pending:
-            if request.instance_id is not None:  # ids are given to dynamic members alone
+            if request.instance_id is not None:  # only dynamic members get member ids in advance
                 return _refused("UNKNOWN_SERVER_ERROR", "")
             return self._add(request, request.member_id, now)
         try:
@@ -389,13 +400,16 @@ class ClassicGroup(Watchable):
     def _replace(
         self, former: ClassicMember, request: JoinRequest, new_id: str, now: ClockReading
     ) -> PendingResult[JoinResult]:
-        """A static member has begun anew: its former self hears so, its assignment stays."""
+        """Replaces a static member that restarted.
+
+        The old member is fenced, the assignment stays.
+        """
         former_leader = self.leader
         self._complete_join_result(former, JoinResult(former.member_id, "FENCED_INSTANCE_ID"))
         self._complete_sync_result(former, SyncResult("FENCED_INSTANCE_ID"))
         member = self._members.replace(former, new_id)
         self._move_pending_sync(new_id, former.member_id)
-        self._reset_session(member, now)  # for as long as its former self wanted
+        self._reset_session(member, now)  # with the session timeout of the old member
         pending = member.rejoin(request)
         event = Event.STATIC_MEMBER_REPLACED
         if self.state is STABLE and self._members.select_protocol() != self.protocol:
@@ -418,7 +432,7 @@ class ClassicGroup(Watchable):
                 ),
                 skip_assignment=leads,
             )
-        else:  # who cannot skip it shall not take itself for the leader
+        else:  # a member that cannot skip the assignment must not take itself for the leader
             told = replace(self._join_result(member, ()), leader=former_leader or "")
         self._complete_join_result(member, told)
         return pending
@@ -426,7 +440,7 @@ class ClassicGroup(Watchable):
     def _restore_replaced_member(
         self, former: ClassicMember, member: ClassicMember, now: ClockReading
     ) -> None:
-        """A static member has not begun anew: its former self is a member again, as it was."""
+        """Puts the old static member back, as it was before `_replace`."""
         self._members.swap(member, former)
         self._move_pending_sync(former.member_id, member.member_id)
         self._reset_session(former, now)
@@ -461,7 +475,10 @@ class ClassicGroup(Watchable):
         return pending
 
     def _assign(self, assignments: Mapping[str, bytes], now: ClockReading) -> None:
-        """Who is not named is assigned nothing; nobody is, where that cannot be written."""
+        """Stores the leader's assignments; members that the leader does not name get an empty one.
+
+        If the log rejects them, no member gets an assignment.
+        """
         for member in self.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         try:
@@ -476,7 +493,7 @@ class ClassicGroup(Watchable):
                 self._reset_session(member, now)
 
     def _clear_assignments(self, error: str, now: ClockReading) -> None:
-        """Nobody is assigned anything, and who waits for it hears of the error."""
+        """Clears all assignments, and answers the waiting members with the error."""
         for member in self.members.values():
             member.assignment = b""
             if self._complete_sync_result(member, SyncResult(error)):
@@ -485,7 +502,7 @@ class ClassicGroup(Watchable):
     # Rebalances
 
     def _apply(self, event: Event, reason: str, now: ClockReading) -> None:
-        """What the table says for the group as a whole."""
+        """Carries out the table's action for the group as a whole."""
         what = action_for(event, self.state)
         if what is Action.PREPARE_REBALANCE:
             self._prepare_rebalance(reason, now)
@@ -493,13 +510,13 @@ class ClassicGroup(Watchable):
             self._complete_join(now)
 
     def _may_complete_join(self, what: Action) -> bool:
-        """Whether joining is over once all have joined; a first rebalance waits for its delay."""
+        """Returns whether the join phase may end early; a first rebalance waits for its delay."""
         return what is Action.MAYBE_COMPLETE_JOIN_WITHOUT_DELAY or (
             what is Action.MAYBE_COMPLETE_JOIN and self._previous_state is not EMPTY
         )
 
     def _prepare_rebalance(self, reason: str, now: ClockReading) -> None:
-        """The members shall join again; a first rebalance waits for more of them (KIP-134)."""
+        """Starts a rebalance: members must join again, with a delay in an empty group (KIP-134)."""
         if self.state is COMPLETING:
             self._clear_assignments("REBALANCE_IN_PROGRESS", now)
         self._pending_sync_members.clear()
@@ -516,13 +533,16 @@ class ClassicGroup(Watchable):
             self._join_deadline = JoinDeadline(now.ms + timeout_ms)
 
     def _complete_join(self, now: ClockReading) -> None:
-        """The next generation, of all who have joined and of static members, who may come later."""
+        """Starts the next generation with the joined members and all static members.
+
+        Dynamic members that did not join are removed; static members may join later.
+        """
         self._join_deadline = None
         for member in tuple(self.members.values()):
             if member.pending_join is None and member.instance_id is None:
                 self._remove(member.member_id)
         if not self._members.elect_leader() and self.members:
-            # Static members alone, none of which has joined: their sessions decide.
+            # Only static members are left and none has joined: their sessions decide.
             self._join_deadline = JoinDeadline(now.ms + max(1, self._members.rebalance_timeout_ms))
             return
         self.generation += 1
@@ -547,7 +567,10 @@ class ClassicGroup(Watchable):
             member.is_new = False
 
     def _store_empty(self, now: ClockReading) -> None:
-        """Where that cannot be written, the next coordinator has members whose sessions end."""
+        """Stores the empty group.
+
+        If the log rejects it, the next coordinator expires the members.
+        """
         try:
             self._store(self, now)
         except BrokerResponseError as error:
@@ -569,7 +592,7 @@ class ClassicGroup(Watchable):
     # Members
 
     def _leave(self, leaving: LeaveRequest) -> str:
-        """Let one go; the name of an error code."""
+        """Removes one member; returns the name of an error code."""
         try:
             member_id = self._members.id_to_remove(leaving.member_id, leaving.instance_id)
         except BrokerResponseError as error:
@@ -584,7 +607,7 @@ class ClassicGroup(Watchable):
         return NO_ERROR
 
     def _remove(self, member_id: str) -> None:
-        """Let a member go, or an id; what it waits for is answered with UNKNOWN_MEMBER_ID."""
+        """Removes a member or a pending member id; its requests are answered UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is not None:
             self._complete_join_result(member, JoinResult("", "UNKNOWN_MEMBER_ID"))
@@ -601,7 +624,7 @@ class ClassicGroup(Watchable):
                 f"group {self.group_id!r} has generation {self.generation}, not {generation}",
             )
 
-    # Answers
+    # Results
 
     def _join_result(
         self, member: ClassicMember, members: tuple[JoinResultMember, ...]
@@ -633,19 +656,19 @@ class ClassicGroup(Watchable):
             self._has_completed_results = True
         return pending is not None
 
-    # Whoever waits
+    # Watchers
 
     def _begin_request(self, now: ClockReading) -> int | None:
         self.advance(now)
         return self.next_deadline_ms
 
     def _finish_request(self, before: int | None, now: ClockReading) -> None:
-        """After a request: what is due at once is done, as a delay of nothing is."""
+        """Runs what is due at once after a request, such as a rebalance with a delay of 0."""
         self.advance(now)
         self._notify_if_earlier(before)
 
     def _notify_if_earlier(self, before: int | None) -> None:
-        """Wake who waits where there is an answer, or something earlier to wait for."""
+        """Notifies the watchers if a result is complete, or if the next deadline is earlier."""
         after = self.next_deadline_ms
         is_nearer = after is not None and (before is None or after < before)
         if self._has_completed_results or is_nearer:

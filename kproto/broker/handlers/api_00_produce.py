@@ -132,7 +132,7 @@ def _partition(
         if not context.cluster.room.has(len(data.records or b"")):
             context.cluster.topics.apply_retention(now_ms)
         appended = append_records(partition, found.config, data.records, version, now_ms)
-        start_offset = found.kept(data.index, now_ms).log.start_offset
+        start_offset = found.after_retention(data.index, now_ms).log.start_offset
     except BrokerResponseError as error:
         return PartitionProduceResponse(
             index=data.index,

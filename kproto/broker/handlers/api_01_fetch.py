@@ -52,7 +52,7 @@ from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
 from ..fetch_sessions import CachedPartition, FetchContext
 from ..registry import Decision, DelayedResponse, handles
-from ..replica_selection import preferred_replica
+from ..replica_selector import preferred_replica
 from ..storage.fetch_limit import FetchLimit, diverging_epoch
 from ..storage.leader_epoch_cache import UNKNOWN_EPOCH, EpochEnd
 from ..storage.log import LogSlice
@@ -158,7 +158,7 @@ class Fetching:
         wanted, part = sought.wanted, PartitionRead(sought, topic)
         try:
             self._check_there(sought, topic)
-            partition = topic.kept(wanted.partition, self.context.clock.now_ms())
+            partition = topic.after_retention(wanted.partition, self.context.clock.now_ms())
             self._check_replica(sought, topic, partition)
             part.partition = partition
             part.preferred = self._preferred(sought, partition)

@@ -109,7 +109,7 @@ def _partition(
         if version > 0:
             _check_timestamp(timestamp, version)
         found_topic = context.cluster.topics.named(topic)
-        log = found_topic.kept(index, context.clock.now_ms()).log
+        log = found_topic.after_retention(index, context.clock.now_ms()).log
         _check_replica(context, found_topic, wanted, replica_id)
         if version == 0:
             response.old_style_offsets = legacy_offsets_before(

@@ -109,7 +109,7 @@ def _commit(
 
     Raises BrokerResponseError where none is.
     """
-    keeper = context.group_coordinator
+    coordinator = context.group_coordinator
     group_id, now = request.group_id, context.now
     generation = request.generation_id_or_member_epoch
     member_id, instance_id = request.member_id, request.group_instance_id
@@ -143,7 +143,7 @@ def _commit(
             topic.topic_id,
         )
         commits.append((topic.name, partition.partition_index, committed))
-    keeper.append(group_id, [offset_record(group_id, *commit) for commit in commits], now)
+    coordinator.append(group_id, [offset_record(group_id, *commit) for commit in commits], now)
     if group is None:
         group = context.group_coordinator.get_or_create(context.node_id, group_id, context.now)
     for commit in commits:

@@ -27,9 +27,9 @@ from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
 from ..authorization import check, check_cluster
 from ..authorizer import Operation, ResourceType
-from ..cluster_state import Endpoint
 from ..context import Context
 from ..coordinators import CoordinatorType, check_share_key
+from ..listeners import Endpoint
 from ..registry import handles
 
 _FIRST_VERSION_OF_MANY: Final = 4

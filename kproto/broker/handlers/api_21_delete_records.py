@@ -59,7 +59,7 @@ def _delete(
     try:
         check(context, Operation.DELETE, ResourceType.TOPIC, name)
         topic = context.cluster.topics.named(name)
-        partition = topic.kept(index, context.clock.now_ms())
+        partition = topic.after_retention(index, context.clock.now_ms())
         if topic.is_internal:
             raise api_error("INVALID_TOPIC_EXCEPTION", f"topic {name!r} is Kafka's own")
         topic.check_leader(index, context.node_id)

@@ -52,7 +52,7 @@ def _partition(context: Context, name: str, wanted: OffsetForLeaderPartition) ->
         if not allows_cluster(context, Operation.CLUSTER_ACTION):
             check(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
         topic = context.cluster.topics.named(name)
-        log = topic.kept(wanted.partition, context.clock.now_ms()).log
+        log = topic.after_retention(wanted.partition, context.clock.now_ms()).log
         topic.check_leader(wanted.partition, context.node_id, wanted.current_leader_epoch)
     except BrokerResponseError as error:
         answer.error_code = error.code

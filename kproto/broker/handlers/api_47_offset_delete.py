@@ -40,7 +40,7 @@ def offset_delete(
     """Delete what can be, or say of each partition why not."""
     group_id = request.group_id
     now = context.now
-    keeper = context.group_coordinator
+    coordinator = context.group_coordinator
     answer = OffsetDeleteResponse()
     places: list[TopicPartition] = []
     try:
@@ -65,7 +65,7 @@ def offset_delete(
             for place in places
             if place not in subscribed and group.offsets.get(*place) is not None
         ]
-        keeper.append(group_id, [offset_tombstone(group_id, *place) for place in gone], now)
+        coordinator.append(group_id, [offset_tombstone(group_id, *place) for place in gone], now)
     except BrokerResponseError as error:
         return OffsetDeleteResponse(error_code=error.code)
     for place in gone:

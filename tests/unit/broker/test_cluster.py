@@ -140,7 +140,7 @@ async def test_a_node_starts_only_within_the_life_of_its_cluster() -> None:
 async def test_a_port_that_somebody_took_is_an_error_and_asked_for_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kproto.broker.node.reserve", lambda host, port: None)
+    monkeypatch.setattr("kproto.broker.node.reserve_port", lambda host, port: None)
     async with Cluster(brokers=2) as cluster:
         address = cluster.broker(2).bootstrap
         await cluster.stop_broker(2)

@@ -9,10 +9,11 @@ import pytest
 
 from kproto import BrokerResponseError, ConfigurationError
 from kproto.broker import BrokerSettings
-from kproto.broker.cluster_state import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context
 from kproto.broker.coordinators import CoordinatorType
 from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.listeners import Endpoint
 from kproto.broker.registry import Decision, DelayedResponse, by_key
 from kproto.messages.base import Request
 from kproto.messages.describe_cluster_request import DescribeClusterRequest

@@ -12,10 +12,11 @@ import pytest
 from kproto import Client, ConfigurationError
 from kproto.broker import BrokerSettings
 from kproto.broker import Cluster as Nodes
-from kproto.broker.cluster_state import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.leader_and_isr import NO_LEADER, LeaderAndIsr
+from kproto.broker.listeners import Endpoint
 from kproto.broker.registry import DelayedResponse, by_key
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic

@@ -8,11 +8,12 @@ import pytest
 
 from kproto.broker import Acl, BrokerSettings
 from kproto.broker.authorizer import Operation, ResourceType
-from kproto.broker.cluster_state import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context, Principal
 from kproto.broker.coordinators import CoordinatorType
 from kproto.broker.groups import ClassicGroupState, ClockReading
 from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.listeners import Endpoint
 from kproto.broker.registry import Decision, DelayedResponse, by_key
 from kproto.messages.base import Request
 from kproto.messages.delete_groups_request import DeleteGroupsRequest

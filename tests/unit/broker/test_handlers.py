@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kproto.broker import BrokerSettings
-from kproto.broker.cluster_state import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context, Principal
 from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.listeners import Endpoint
 from kproto.broker.registry import Decision, DelayedResponse, by_key
 from kproto.messages.base import Request
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic

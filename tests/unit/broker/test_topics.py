@@ -8,7 +8,8 @@ import pytest
 
 from kproto import BrokerResponseError
 from kproto.broker import BrokerSettings
-from kproto.broker.cluster_state import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
+from kproto.broker.listeners import Endpoint
 from kproto.broker.topic_configs import TopicConfig
 from kproto.broker.topics import Topic, check_topic_name
 

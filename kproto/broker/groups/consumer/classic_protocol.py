@@ -1,8 +1,8 @@
 """Members of the classic protocol in a group of the consumer protocol (KIP-848, online migration).
 
-JoinGroup, SyncGroup, Heartbeat and LeaveGroup go on for them: a generation is their member epoch,
-nobody leads, and what the assignor of the coordinator decided is what SyncGroup tells. Nobody waits
-for the others. Functions on a group; the order of checks is that of Kafka 4.4.0.
+Handles their JoinGroup, SyncGroup, Heartbeat and LeaveGroup: the generation is the member epoch,
+there is no leader, and SyncGroup returns the assignment of the coordinator's assignor. No request
+waits for other members. Functions on a group; the order of checks is that of Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["heartbeat", "join", "leave", "sync"]
 
 
 def join(group: ConsumerGroup, request: JoinRequest, new_id: str, now: ClockReading) -> JoinResult:
-    """Take a member in, or in again, and tell it its generation at once."""
+    """Handles a JoinGroup; returns the generation at once."""
     group.advance(now)
     try:
         return _join(group, request, new_id, now)
@@ -112,7 +112,7 @@ def _check_protocols(group: ConsumerGroup, request: JoinRequest) -> None:
 def _member(
     group: ConsumerGroup, change: GroupChange, request: JoinRequest, member_id: str
 ) -> ConsumerGroupMember:
-    """Who joins; a static member without an id takes the place of its former self at once."""
+    """Returns the joining member; a static member without a member id replaces the old one."""
     if request.instance_id is None:
         return group.members.get(member_id, ConsumerGroupMember(member_id))
     if request.member_id:
@@ -142,7 +142,7 @@ def _said(
 
 
 def sync(group: ConsumerGroup, request: SyncRequest, now: ClockReading) -> SyncResult:
-    """Tell a member what it is assigned."""
+    """Handles a SyncGroup; returns the member's assignment."""
     group.advance(now)
     try:
         member, part = _classic(group, request.member_id, request.instance_id, request.generation)
@@ -171,10 +171,11 @@ def heartbeat(
     generation: int,
     now: ClockReading,
 ) -> None:
-    """Let a session go on.
+    """Resets the session timeout of a member.
 
-    Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; REBALANCE_IN_PROGRESS where
-    the member has to join again to follow the group, to give something up, or to get the rest.
+    Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, and REBALANCE_IN_PROGRESS if
+    the member must join again: to follow the group epoch, to revoke partitions, or to get the rest
+    of its target assignment.
     """
     group.advance(now)
     member, _ = _classic(group, member_id, instance_id, generation)
@@ -190,7 +191,7 @@ def heartbeat(
 
 
 def leave(group: ConsumerGroup, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
-    """Let members go, of either protocol; for each the name of an error code."""
+    """Removes members of either protocol; returns the name of an error code for each."""
     group.advance(now)
     errors, gone = [], []
     for one in leaving:
@@ -227,13 +228,13 @@ def _classic(
 
 
 def _call_back(group: ConsumerGroup, member: ConsumerGroupMember, now: ClockReading) -> None:
-    """It has its rebalance timeout from the first time on that it hears so."""
+    """Starts the rebalance timeout when a member first gets REBALANCE_IN_PROGRESS."""
     if not group.is_watched(Timer.JOIN, member.member_id):
         group.watch(Timer.JOIN, member, member.rebalance_timeout_ms, now)
 
 
 def _waits(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Whether something that is meant for a member is still another's."""
+    """Returns whether another member still owns a partition of the member's target assignment."""
     owned = group.persisted.owned
     return any(
         (topic_id, index) in owned

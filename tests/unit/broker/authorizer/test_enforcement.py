@@ -14,9 +14,10 @@ from kproto.broker.authorizer import (
     RequiredOperation,
     ResourceType,
 )
-from kproto.broker.cluster_state import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context, Principal
 from kproto.broker.coordinators import CoordinatorType
+from kproto.broker.listeners import Endpoint
 from kproto.messages import API_KEYS
 from kproto.protocol.error_codes import code_of
 from kproto.testing.clock import ManualClock

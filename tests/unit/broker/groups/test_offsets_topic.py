@@ -11,7 +11,7 @@ import pytest
 
 from kproto import Client, DeliveryError
 from kproto.broker import BrokerSettings, Cluster
-from kproto.broker.cluster_state import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context
 from kproto.broker.coordinators import CoordinatorType, partition_of
 from kproto.broker.groups import ClassicGroup
@@ -20,6 +20,7 @@ from kproto.broker.groups.coordinator_records import group_record
 from kproto.broker.groups.group_coordinator import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS
 from kproto.broker.groups.group_metadata import GroupMetadata, MemberMetadata
 from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.listeners import Endpoint
 from kproto.broker.registry import by_key
 from kproto.broker.storage.partition import Partition
 from kproto.messages.base import Request

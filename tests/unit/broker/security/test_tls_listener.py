@@ -156,8 +156,8 @@ def test_other_bytes_end_their_connection_alone(
 
 def handshakes(broker: Broker) -> int:
     """How many are under way."""
-    acceptor = broker._node._first.acceptor
-    return 0 if acceptor is None else len(acceptor._arriving)
+    acceptor = broker._node._first_listener.acceptor
+    return 0 if acceptor is None else len(acceptor._accepting)
 
 
 def test_a_handshake_that_never_ends_is_ended(

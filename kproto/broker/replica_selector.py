@@ -1,6 +1,6 @@
-"""From which replica a consumer had better read (KIP-392): a table of Kafka's selectors.
+"""Replica selectors: the replica that a consumer should fetch from (KIP-392).
 
-Plain decisions on leaderships and racks.
+Has the names of Kafka's selectors and what they select; plain functions on ISRs and racks.
 """
 
 from __future__ import annotations
@@ -9,11 +9,28 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from .cluster_state import Endpoint
+from ..wire.errors import ConfigurationError
 from .leader_and_isr import LeaderAndIsr
-from .replica_selectors import LEADER_SELECTOR, RACK_AWARE_SELECTOR
+from .listeners import Endpoint
 
-__all__ = ["preferred_replica"]
+__all__ = ["LEADER_SELECTOR", "RACK_AWARE_SELECTOR", "check_selector", "preferred_replica"]
+
+LEADER_SELECTOR: Final = "LeaderSelector"
+RACK_AWARE_SELECTOR: Final = "RackAwareReplicaSelector"
+
+#: The package of Kafka's selectors; the class name alone is accepted, too.
+_PACKAGE: Final = "org.apache.kafka.common.replica."
+
+
+def check_selector(name: str | None) -> None:
+    """Raises ConfigurationError for a selector that Kafka does not have."""
+    known = (LEADER_SELECTOR, RACK_AWARE_SELECTOR)
+    if name is not None and name.removeprefix(_PACKAGE) not in known:
+        raise ConfigurationError(
+            f"replica_selector is {name!r}; it is None, {LEADER_SELECTOR!r} or "
+            f"{RACK_AWARE_SELECTOR!r}, with {_PACKAGE} before it or without"
+        )
+
 
 #: Gets the rack of the consumer, the leader, and the racks of the replicas by node.
 _Selector: TypeAlias = Callable[[str, int, Mapping[int, str | None]], int]
