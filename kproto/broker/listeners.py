@@ -17,7 +17,7 @@ _LAST_PORT: Final = 65_535
 
 PLAINTEXT: Final = "PLAINTEXT"
 
-#: Kafka's names for the four ways to come in: with TLS or not, with SASL or not.
+#: Kafka's security protocols, by whether the listener uses TLS and SASL.
 _PROTOCOLS: Final = {
     (False, False): PLAINTEXT,
     (True, False): "SSL",
@@ -41,21 +41,21 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """An address to listen at. Raises ConfigurationError for what cannot work.
+    """A listener. Raises ConfigurationError for invalid settings.
 
-    With `tls` it speaks TLS, with `mechanisms` clients come in by SASL: PLAIN, SCRAM-SHA-256,
-    SCRAM-SHA-512, OAUTHBEARER. Clients that came by it are told its address, for all requests.
+    With `tls` it uses TLS, with `mechanisms` clients authenticate by SASL: PLAIN, SCRAM-SHA-256,
+    SCRAM-SHA-512, OAUTHBEARER. Its clients get its endpoints in all responses.
     """
 
-    #: What it is called; one of Kafka's four protocols, or a name of yours.
+    #: The listener name: one of Kafka's four security protocols, or a name of your own.
     name: str = PLAINTEXT
-    #: Where to listen. A broker for tests is not for the network, so: this machine only.
+    #: The address to listen on. A broker for tests is local, so the default is this machine only.
     host: str = "127.0.0.1"
     #: 0 lets the system choose a free port; `Broker.bootstrap_of` then names it.
     port: int = 0
-    #: The name that clients are told to connect to; None for `host`.
+    #: The host that clients connect to; None for `host`.
     advertised_host: str | None = None
-    #: The port that clients are told to connect to; None for the one that is listened at.
+    #: The port that clients connect to; None for the bound port.
     advertised_port: int | None = None
     tls: ServerTls | None = None
     mechanisms: tuple[str, ...] = ()
@@ -70,7 +70,9 @@ class Listener:
                 f"host {self.host!r} stands for every address of this machine, to which no client "
                 "can connect; name one with advertised_host"
             )
-        for mechanism in self.mechanisms:  # of a bare str its letters, which are not known
+        for (
+            mechanism
+        ) in self.mechanisms:  # a bare str yields its letters, which are unknown mechanisms
             if mechanism not in MECHANISMS:
                 raise ConfigurationError(
                     f"listener {self.name!r}: SASL mechanism {mechanism!r} is not known: take one"
@@ -89,12 +91,12 @@ class Listener:
 
     @property
     def security_protocol(self) -> str:
-        """What a client sets as security.protocol to come in here."""
+        """Returns the security.protocol of clients of this listener."""
         return _PROTOCOLS[self.tls is not None, bool(self.mechanisms)]
 
 
 def check_names(listeners: tuple[Listener, ...]) -> None:
-    """Raise ConfigurationError for two listeners of one name."""
+    """Raises ConfigurationError for two listeners of one name."""
     names = [listener.name for listener in listeners]
     for name in names:
         if names.count(name) > 1:

@@ -32,17 +32,17 @@ def check_selector(name: str | None) -> None:
         )
 
 
-#: Gets the rack of the consumer, the leader, and the racks of the replicas by node.
+#: Gets the consumer's rack, the leader, and the racks of the replicas by node.
 _Selector: TypeAlias = Callable[[str, int, Mapping[int, str | None]], int]
 
 
 def preferred_replica(
     selector: str, rack: str, leader_and_isr: LeaderAndIsr, endpoints: Iterable[Endpoint]
 ) -> int | None:
-    """The node that a consumer in `rack` had better ask; None for the leader, which it asks.
+    """Returns the preferred read replica of a consumer in `rack`; None for the leader.
 
-    `selector` is what `BrokerSettings.replica_selector` says. Only replicas count that are in step
-    and that clients reach at one of `endpoints`.
+    `selector` is `BrokerSettings.replica_selector`. Only in-sync replicas with one of the
+    `endpoints` are considered.
     """
     racks = {it.node_id: it.rack for it in endpoints if it.node_id in leader_and_isr.in_sync}
     chosen = _SELECTORS[selector.rpartition(".")[2]](rack, leader_and_isr.leader, racks)
@@ -54,7 +54,7 @@ def _leader(rack: str, leader: int, racks: Mapping[int, str | None]) -> int:
 
 
 def _same_rack(rack: str, leader: int, racks: Mapping[int, str | None]) -> int:
-    """The leader if it is near; else the near one with the highest id, as all have all records."""
+    """Returns the leader if it is in the rack; else the replica in the rack with the highest id."""
     near = [node_id for node_id, its in racks.items() if rack and its == rack]
     if not near or leader in near:
         return leader

@@ -27,7 +27,7 @@ from ..protocol.error_codes import code_of
 from ..protocol.headers import request_class
 from ..protocol.received import name_of
 from .registry import CloseConnection
-from .security.sasl_session import Answer, Identity, SaslSession, SaslState
+from .security.sasl_session import Identity, SaslResult, SaslSession, SaslState
 
 __all__ = ["SaslAuthenticator"]
 
@@ -64,7 +64,7 @@ class SaslAuthenticator:
         if len(data) < _API_KEY.size:
             return  # decoding it raises the error
         (api_key,) = _API_KEY.unpack_from(data)
-        reason = self._authentication.admit(api_key, self._clock.monotonic())
+        reason = self._authentication.check_request(api_key, self._clock.monotonic())
         if reason is not None:
             raise CloseConnection(f"{name_of(request_class(api_key), api_key)}: {reason}")
 
@@ -80,9 +80,10 @@ class SaslAuthenticator:
             return self._shake_hands(message, request.version)
         if isinstance(message, SaslAuthenticateRequest):
             answer = await self._take(message.auth_bytes)
-            if answer.api_error is not None:
+            if answer.error_message is not None:
                 return SaslAuthenticateResponse(
-                    error_code=code_of("SASL_AUTHENTICATION_FAILED"), error_message=answer.api_error
+                    error_code=code_of("SASL_AUTHENTICATION_FAILED"),
+                    error_message=answer.error_message,
                 )
             return SaslAuthenticateResponse(
                 error_message=None,
@@ -129,7 +130,7 @@ class SaslAuthenticator:
             error_code=code_of("UNSUPPORTED_SASL_MECHANISM"), mechanisms=mechanisms
         )
 
-    async def _take(self, token: bytes | memoryview) -> Answer:
+    async def _take(self, token: bytes | memoryview) -> SaslResult:
         authentication, clock = self._authentication, self._clock
         if authentication.uses_validator:
             take = partial(authentication.take, bytes(token), clock.monotonic, clock.now_ms)

@@ -7,7 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from kproto.broker.principals import Principal
-from kproto.broker.security.sasl_session import ADMITTED, CredentialStore, SaslSession, SaslState
+from kproto.broker.security.sasl_session import (
+    ALLOWED_REQUESTS,
+    CredentialStore,
+    SaslSession,
+    SaslState,
+)
 from kproto.broker.security.tokens import DelegationTokens, Token
 from kproto.broker.security.users import Users
 from kproto.protocol.sasl import (
@@ -51,7 +56,7 @@ class Side:
         return NOW_MS + round(self.passed * 1000)
 
     def admits(self, api_key: int) -> bool:
-        return self.it.admit(api_key, self.now()) is None
+        return self.it.check_request(api_key, self.now()) is None
 
     def choose(self, mechanism: str, version: int = 1) -> bool:
         assert self.admits(HANDSHAKE)
@@ -63,9 +68,9 @@ class Side:
         while True:
             assert self.admits(AUTHENTICATE)
             answer = self.it.take(token, self.now, self.now_ms)
-            if answer.api_error is not None:
+            if answer.error_message is not None:
                 assert self.it.phase is SaslState.ENDED
-                return answer.api_error
+                return answer.error_message
             if self.it.phase is SaslState.OPEN:
                 exchange.next(answer.token)
                 assert exchange.done
@@ -127,12 +132,12 @@ def test_each_phase_takes_what_the_table_says(
     side = Side()
     reach(side)
     assert side.it.phase is phase
-    assert side.admits(api_key) == (api_key in (ADMITTED[phase] or ()))
+    assert side.admits(api_key) == (api_key in (ALLOWED_REQUESTS[phase] or ()))
 
 
 def test_no_phase_before_the_last_takes_more_than_the_three_requests_of_kip_43() -> None:
     for phase in SaslState:
-        admitted = ADMITTED[phase]
+        admitted = ALLOWED_REQUESTS[phase]
         assert (admitted is None) == (phase is SaslState.OPEN)
         assert (admitted or set()) <= {HANDSHAKE, VERSIONS, AUTHENTICATE}
 
@@ -200,10 +205,10 @@ def test_a_token_that_is_refused_is_told_first_and_then_ends() -> None:
     side.passed = 3600
     assert side.choose("OAUTHBEARER")
     answer = side.it.take(bearer(NOW_MS).first(), side.now, side.now_ms)
-    assert (answer.token, answer.api_error) == (b'{"status":"invalid_token"}', None)
+    assert (answer.token, answer.error_message) == (b'{"status":"invalid_token"}', None)
     assert side.admits(AUTHENTICATE)
     answer = side.it.take(b"\x01", side.now, side.now_ms)
-    assert answer.api_error == '{"status":"invalid_token"}'
+    assert answer.error_message == '{"status":"invalid_token"}'
     assert side.it.phase is SaslState.ENDED
 
 
@@ -221,7 +226,7 @@ def test_a_token_that_is_refused_is_told_first_and_then_ends() -> None:
 def test_what_is_wrong_with_a_token_of_plain_is_told(token: bytes, told: str) -> None:
     side = Side()
     side.choose("PLAIN")
-    assert side.it.take(token, side.now, side.now_ms).api_error == told
+    assert side.it.take(token, side.now, side.now_ms).error_message == told
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
@@ -230,9 +235,9 @@ def test_a_broken_token_is_a_refusal_that_shows_none_of_it(mechanism: str, token
     side = Side()
     side.choose(mechanism)
     answer = side.it.take(token, side.now, side.now_ms)
-    assert answer.api_error is not None
+    assert answer.error_message is not None
     assert answer.fault is not None
-    assert "xxx" not in answer.api_error + answer.fault
+    assert "xxx" not in answer.error_message + answer.fault
     assert side.it.phase is SaslState.ENDED
 
 
@@ -333,7 +338,7 @@ def test_it_is_renewed_by_the_same_mechanism() -> None:
     side = open_side(lifetime_ms=5000)
     assert side.choose("SCRAM-SHA-256"), "Kafka answers the handshake"
     assert side.it.phase is SaslState.OTHER_MECHANISM
-    reason = side.it.admit(AUTHENTICATE, side.now())
+    reason = side.it.check_request(AUTHENTICATE, side.now())
     assert reason == "it must authenticate again by the mechanism that it had, PLAIN"
 
 
