@@ -8,13 +8,13 @@ v5      TRANSACTION_ABORTABLE (KIP-890)
 v6      of a share partition, `group:topicId:partition` (KIP-932)
 
 The leader of the partition of __consumer_offsets, __transaction_state or __share_group_state to
-which a key hashes coordinates it. Where nobody leads that, it is COORDINATOR_NOT_AVAILABLE.
+which a key hashes coordinates it. Without a leader it is COORDINATOR_NOT_AVAILABLE.
 
-The first who asks about a group has __consumer_offsets created.
+The first lookup of a group creates __consumer_offsets.
 
-Left out: that the first answer is COORDINATOR_NOT_AVAILABLE, as Kafka's is while it creates a
-topic; the topics of transactions and shares, of which there are only leaders (see `coordinators`),
-and what their coordinators do.
+Left out: COORDINATOR_NOT_AVAILABLE at the first lookup, which Kafka returns while it creates the
+topic; the topics of transactions and shares, which have leaders only (see `coordinators`), and
+their coordinators.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..registry import handles
 
 _FIRST_VERSION_OF_MANY: Final = 4
 _FIRST_VERSION_OF_SHARES: Final = 6
-#: What Kafka says for success in the versions of one key, and nothing in those of many.
+#: The error message of success in versions with one key; later versions have none.
 _NO_ERROR: Final = "NONE"
 
 
@@ -42,7 +42,7 @@ _NO_ERROR: Final = "NONE"
 def find_coordinator(
     context: Context, request: FindCoordinatorRequest, version: int
 ) -> FindCoordinatorResponse:
-    """Tell of each key which node coordinates it."""
+    """Returns the coordinator of each key."""
     many = version >= _FIRST_VERSION_OF_MANY
     keys = request.coordinator_keys if many else [request.key]
     found = [_found(context, request.key_type, key, version) for key in keys]

@@ -1,13 +1,12 @@
 """ConsumerGroupHeartbeat (68), v0 to v1.
 
-v0      a member joins, goes on, acknowledges what it has given up, and leaves (KIP-848); the first
-        answer gives it its id if it names none
-v1      members make up their ids themselves (KIP-1082); subscriptions by regular expressions
+v0      a member joins, sends heartbeats, confirms revoked partitions, and leaves (KIP-848); the
+        first response has its member id if the request has none
+v1      members generate their ids (KIP-1082); subscriptions by regular expressions
 
-What is asked for is checked before the coordinator is: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR. A
-broker that the consumer protocol is not enabled on answers UNSUPPORTED_VERSION. A topic that the
-member names and may not describe is TOPIC_AUTHORIZATION_FAILED; what an expression matches and may
-not be described is left out.
+The request is validated before the coordinator is checked: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR. A
+broker without the consumer protocol answers UNSUPPORTED_VERSION. A subscribed topic that the member
+may not describe is TOPIC_AUTHORIZATION_FAILED; regular expressions do not match such topics.
 
 Left out: nothing.
 """
@@ -38,7 +37,7 @@ from ..registry import handles
 def consumer_group_heartbeat(
     context: Context, request: ConsumerGroupHeartbeatRequest, version: int
 ) -> ConsumerGroupHeartbeatResponse:
-    """Tell a member its epoch, and what it shall hold if that is news."""
+    """Returns the member epoch, and the assignment if it has changed."""
     try:
         context.check_consumer_protocol()
         check(context, Operation.READ, ResourceType.GROUP, request.group_id)
