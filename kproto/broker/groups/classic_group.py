@@ -34,9 +34,10 @@ from .classic_members import (
     ClassicMembers,
     JoinRequest,
     JoinResult,
-    JoinResultMember,
     LeaveRequest,
+    PendingJoin,
     PendingResult,
+    PendingSync,
     ProtocolsOf,
     SyncRequest,
     SyncResult,
@@ -83,13 +84,10 @@ class ClassicGroup(Watchable):
         self._members = ClassicMembers()
         self._previous_state = DEAD
         self._topics: frozenset[str] | None = None
-        #: Members that have not sent SyncGroup in this generation.
-        self._pending_sync_members: set[str] = set()
         self._join_deadline: JoinDeadline | None = None
         self._sync_deadline: SyncDeadline | None = None
         #: Whether a member joined since the delay of the first rebalance began.
         self._member_joined_during_delay = False
-        self._has_completed_results = False
 
     # State of the group
 
@@ -99,10 +97,7 @@ class ClassicGroup(Watchable):
 
     @property
     def members(self) -> dict[str, ClassicMember]:
-        """Returns the members by member id, in the order in which they joined.
-
-        Not to be changed.
-        """
+        """Returns the members by member id in the order of joining; not to be changed."""
         return self._members.members
 
     @property
@@ -137,10 +132,10 @@ class ClassicGroup(Watchable):
     @property
     def next_deadline_ms(self) -> int | None:
         """Returns when the group next changes by itself, as `ClockReading.ms`; None for never."""
+        members_ms = self._members.next_deadline_ms
         return min(
             (
-                *self._members.pending.values(),
-                *(it.deadline_ms for it in self.members.values() if it.deadline_ms is not None),
+                *(() if members_ms is None else (members_ms,)),
                 *(
                     it.ends_ms
                     for it in (self._join_deadline, self._sync_deadline)
@@ -152,16 +147,14 @@ class ClassicGroup(Watchable):
 
     # Requests
 
-    def join(
-        self, request: JoinRequest, new_id: str, now: ClockReading
-    ) -> PendingResult[JoinResult]:
+    def join(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
         """Handles a JoinGroup; `new_id` is the member id for a member without one."""
         before = self._begin_request(now)
         pending = self._join(request, new_id, now)
         self._finish_request(before, now)
         return pending
 
-    def sync(self, request: SyncRequest, now: ClockReading) -> PendingResult[SyncResult]:
+    def sync(self, request: SyncRequest, now: ClockReading) -> PendingSync:
         """Handles a SyncGroup: returns the member's assignment, or takes those of the leader."""
         before = self._begin_request(now)
         pending = self._sync(request, now)
@@ -178,7 +171,7 @@ class ClassicGroup(Watchable):
         before = self._begin_request(now)
         member = self._members.check(member_id, instance_id)
         self._check_generation(generation)
-        self._reset_session(member, now)
+        member.reset_session(now.ms)
         self._finish_request(
             before, now
         )  # a new session timeout that is shorter moves the deadline forward
@@ -215,39 +208,36 @@ class ClassicGroup(Watchable):
         elif self._sync_deadline is not None and self._sync_deadline.ends_ms <= now.ms:
             self._on_sync_deadline(self._sync_deadline, now)
         else:
-            self._end_sessions(now)
+            self._expire_sessions(now)
 
-    def _on_join_deadline(self, phase: JoinDeadline, now: ClockReading) -> None:
-        longer = (
-            phase.extended(self._limits.initial_rebalance_delay_ms)
-            if self._member_joined_during_delay
-            else None
-        )
-        if longer is None:
+    def _on_join_deadline(self, deadline: JoinDeadline, now: ClockReading) -> None:
+        delay_ms = self._limits.initial_rebalance_delay_ms
+        extended = deadline.extended(delay_ms) if self._member_joined_during_delay else None
+        if extended is None:
             self._complete_join(now)
         else:
-            self._join_deadline, self._member_joined_during_delay = longer, False
+            self._join_deadline, self._member_joined_during_delay = extended, False
 
-    def _on_sync_deadline(self, phase: SyncDeadline, now: ClockReading) -> None:
+    def _on_sync_deadline(self, deadline: SyncDeadline, now: ClockReading) -> None:
         self._sync_deadline = None
-        if phase.generation == self.generation and self._pending_sync_members:
-            for member_id in tuple(self._pending_sync_members):
-                self._remove(member_id)
+        if deadline.generation == self.generation and self._members.pending_sync:
+            for member_id in tuple(self._members.pending_sync):
+                self._members.remove(member_id)
             self._prepare_rebalance("members sent no SyncGroup in time", now)
 
-    def _end_sessions(self, now: ClockReading) -> None:
+    def _expire_sessions(self, now: ClockReading) -> None:
         for member_id, deadline_ms in tuple(self._members.pending.items()):
             if deadline_ms <= now.ms:
-                self._remove(member_id)
+                self._members.remove(member_id)
                 self._apply(Event.PENDING_MEMBER_EXPIRED, "a new member did not join", now)
                 return
         for member in self.members.values():
             if member.deadline_ms is not None and member.deadline_ms <= now.ms:
                 member.deadline_ms = None
                 if member.is_new or not member.is_waiting:
-                    self._remove(member.member_id)
+                    self._members.remove(member.member_id)
                     said = log_safe(member.member_id)
-                    self._apply(Event.SESSION_EXPIRED, f"the session of {said} is over", now)
+                    self._apply(Event.SESSION_EXPIRED, f"the session of {said} expired", now)
                 return
 
     # Loading, unloading and conversion
@@ -257,28 +247,18 @@ class ClassicGroup(Watchable):
 
         Their sessions do not start anew, so a member that does not join again is removed late.
         """
-        self._fail_pending("REBALANCE_IN_PROGRESS")
+        self._members.fail_pending("REBALANCE_IN_PROGRESS")
         self._notify_if_earlier(self.next_deadline_ms)
-
-    def _fail_pending(self, error: str) -> None:
-        for member in self.members.values():
-            self._complete_join_result(member, JoinResult(member.member_id, error))
-            self._complete_sync_result(member, SyncResult(error))
 
     def unload(self, error: str = "NOT_COORDINATOR") -> None:
         """Unloads the group: answers waiting members with the error, and stops all deadlines."""
-        self._fail_pending(error)
+        self._members.fail_pending(error)
         self._members.clear()
-        self._pending_sync_members.clear()
         self._join_deadline = self._sync_deadline = None
-        self._has_completed_results = False
         self.notify()
 
     def restore(self, stored: GroupMetadata, now: ClockReading) -> None:
-        """Restores the stored metadata, a stable generation or an empty group.
-
-        Sessions start anew.
-        """
+        """Restores a stable generation or an empty group; sessions start anew."""
         self.generation, self.protocol = stored.generation, stored.protocol
         self.protocol_type, self.state_since_ms = stored.protocol_type, stored.state_ms
         self.state = STABLE if stored.members else EMPTY
@@ -313,7 +293,7 @@ class ClassicGroup(Watchable):
     def reset_session(self, member_id: str, now: ClockReading) -> None:
         """Resets the session timeout of a member, as a commit does."""
         before = self._begin_request(now)
-        self._reset_session(self.members[member_id], now)
+        self.members[member_id].reset_session(now.ms)
         self._finish_request(before, now)
 
     def mark_dead(self) -> None:
@@ -322,11 +302,9 @@ class ClassicGroup(Watchable):
 
     # JoinGroup
 
-    def _join(
-        self, request: JoinRequest, new_id: str, now: ClockReading
-    ) -> PendingResult[JoinResult]:
+    def _join(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
         if not self._members.has_room(self.state, self._limits.max_size, request.member_id):
-            self._remove(request.member_id)
+            self._members.remove(request.member_id)
             return _refused("GROUP_MAX_SIZE_REACHED", "")
         if not self._members.supports_protocols_of(request, self.state, self.protocol_type):
             return _refused("INCONSISTENT_GROUP_PROTOCOL", request.member_id)
@@ -342,9 +320,7 @@ class ClassicGroup(Watchable):
             return PendingResult(JoinResult(request.member_id, error.name))
         return self._join_again(member, request, now)
 
-    def _join_without_id(
-        self, request: JoinRequest, new_id: str, now: ClockReading
-    ) -> PendingResult[JoinResult]:
+    def _join_without_id(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
         if request.instance_id is not None:
             known = self.static_ids.get(request.instance_id)
             if known is not None:
@@ -354,22 +330,10 @@ class ClassicGroup(Watchable):
             return _refused("MEMBER_ID_REQUIRED", new_id)
         return self._add(request, new_id, now)
 
-    def _add(
-        self, request: JoinRequest, member_id: str, now: ClockReading
-    ) -> PendingResult[JoinResult]:
-        pending = PendingResult[JoinResult]()
-        member = ClassicMember(
-            member_id,
-            request.instance_id,
-            request.client_id,
-            request.client_host,
-            request.session_timeout_ms,
-            request.rebalance_timeout_ms,
-            request.protocols,
-            is_new=True,
-            deadline_ms=now.ms + self._limits.new_member_join_timeout_ms,
-            pending_join=pending,
-        )
+    def _add(self, request: JoinRequest, member_id: str, now: ClockReading) -> PendingJoin:
+        deadline_ms = now.ms + self._limits.new_member_join_timeout_ms
+        member = ClassicMember.joining(member_id, request, deadline_ms)
+        pending = member.await_join(request)
         if self.state is PREPARING and self._previous_state is EMPTY:
             self._member_joined_during_delay = True
         if not self.members:
@@ -380,37 +344,28 @@ class ClassicGroup(Watchable):
 
     def _join_again(
         self, member: ClassicMember, request: JoinRequest, now: ClockReading
-    ) -> PendingResult[JoinResult]:
+    ) -> PendingJoin:
         event = Event.FOLLOWER_REJOINED_UNCHANGED
         if request.protocols != member.protocols:
             event = Event.REJOINED_WITH_CHANGES
         elif member.member_id == self.leader:
             event = Event.LEADER_REJOINED
         if action_for(event, self.state) is Action.RESPOND:
-            leads = member.member_id == self.leader
-            return PendingResult(
-                self._join_result(
-                    member, self._members.join_result_members(self.protocol) if leads else ()
-                )
-            )
-        pending = member.rejoin(request)
+            return PendingResult(self._join_result(member))
+        pending = member.await_join(request)
         self._apply(event, request.because(event.value), now)
         return pending
 
     def _replace(
         self, former: ClassicMember, request: JoinRequest, new_id: str, now: ClockReading
-    ) -> PendingResult[JoinResult]:
-        """Replaces a static member that restarted.
-
-        The old member is fenced, the assignment stays.
-        """
+    ) -> PendingJoin:
+        """Replaces and fences a static member that restarted; the assignment stays."""
         former_leader = self.leader
-        self._complete_join_result(former, JoinResult(former.member_id, "FENCED_INSTANCE_ID"))
-        self._complete_sync_result(former, SyncResult("FENCED_INSTANCE_ID"))
+        self._members.complete_join(former, JoinResult(former.member_id, "FENCED_INSTANCE_ID"))
+        self._members.complete_sync(former, SyncResult("FENCED_INSTANCE_ID"))
         member = self._members.replace(former, new_id)
-        self._move_pending_sync(new_id, former.member_id)
-        self._reset_session(member, now)  # with the session timeout of the old member
-        pending = member.rejoin(request)
+        member.reset_session(now.ms)  # with the session timeout of the old member
+        pending = member.await_join(request)
         event = Event.STATIC_MEMBER_REPLACED
         if self.state is STABLE and self._members.select_protocol() != self.protocol:
             event = Event.STATIC_MEMBER_REPLACED_WITH_CHANGES
@@ -420,21 +375,16 @@ class ClassicGroup(Watchable):
         try:
             self._store(self, now)
         except BrokerResponseError as error:
-            told = replace(self._join_result(member, ()), member_id="", leader=former_leader or "")
-            self._complete_join_result(member, replace(told, error=error.name))
+            told = replace(self._join_result(member), members=(), leader=former_leader or "")
+            self._members.complete_join(member, replace(told, member_id="", error=error.name))
             self._restore_replaced_member(former, member, now)
             return pending
-        leads = member.member_id == self.leader
+        told = self._join_result(member)
         if request.supports_skipping_assignment:
-            told = replace(
-                self._join_result(
-                    member, self._members.join_result_members(self.protocol) if leads else ()
-                ),
-                skip_assignment=leads,
-            )
+            told = replace(told, skip_assignment=member.member_id == self.leader)
         else:  # a member that cannot skip the assignment must not take itself for the leader
-            told = replace(self._join_result(member, ()), leader=former_leader or "")
-        self._complete_join_result(member, told)
+            told = replace(told, members=(), leader=former_leader or "")
+        self._members.complete_join(member, told)
         return pending
 
     def _restore_replaced_member(
@@ -442,17 +392,11 @@ class ClassicGroup(Watchable):
     ) -> None:
         """Puts the old static member back, as it was before `_replace`."""
         self._members.swap(member, former)
-        self._move_pending_sync(former.member_id, member.member_id)
-        self._reset_session(former, now)
-
-    def _move_pending_sync(self, member_id: str, instead_of: str) -> None:
-        if instead_of in self._pending_sync_members:
-            self._pending_sync_members.remove(instead_of)
-            self._pending_sync_members.add(member_id)
+        former.reset_session(now.ms)
 
     # SyncGroup
 
-    def _sync(self, request: SyncRequest, now: ClockReading) -> PendingResult[SyncResult]:
+    def _sync(self, request: SyncRequest, now: ClockReading) -> PendingSync:
         try:
             member = self._members.check(request.member_id, request.instance_id)
             self._check_generation(request.generation)
@@ -464,8 +408,8 @@ class ClassicGroup(Watchable):
         what = action_for(Event.LEADER_SYNCED if leads else Event.FOLLOWER_SYNCED, self.state)
         if what is Action.REBALANCE_IN_PROGRESS:
             return PendingResult(SyncResult("REBALANCE_IN_PROGRESS"))
-        self._pending_sync_members.discard(member.member_id)
-        if not self._pending_sync_members:
+        self._members.pending_sync.discard(member.member_id)
+        if not self._members.pending_sync:
             self._sync_deadline = None
         if what is Action.RESPOND:
             return PendingResult(self._sync_result(member))
@@ -487,17 +431,17 @@ class ClassicGroup(Watchable):
             self._clear_assignments(error.name, now)
             self._prepare_rebalance(f"the assignments are not written: {error}", now)
             return
-        self._transition(STABLE, "the leader assigned", now)
+        self._transition(STABLE, "the leader sent the assignment", now)
         for member in self.members.values():
-            if self._complete_sync_result(member, self._sync_result(member)):
-                self._reset_session(member, now)
+            if self._members.complete_sync(member, self._sync_result(member)):
+                member.reset_session(now.ms)
 
     def _clear_assignments(self, error: str, now: ClockReading) -> None:
         """Clears all assignments, and answers the waiting members with the error."""
         for member in self.members.values():
             member.assignment = b""
-            if self._complete_sync_result(member, SyncResult(error)):
-                self._reset_session(member, now)
+            if self._members.complete_sync(member, SyncResult(error)):
+                member.reset_session(now.ms)
 
     # Rebalances
 
@@ -519,7 +463,7 @@ class ClassicGroup(Watchable):
         """Starts a rebalance: members must join again, with a delay in an empty group (KIP-134)."""
         if self.state is COMPLETING:
             self._clear_assignments("REBALANCE_IN_PROGRESS", now)
-        self._pending_sync_members.clear()
+        self._members.pending_sync.clear()
         self._sync_deadline = None
         timeout_ms = self._members.rebalance_timeout_ms
         is_first = self.state is EMPTY
@@ -540,37 +484,34 @@ class ClassicGroup(Watchable):
         self._join_deadline = None
         for member in tuple(self.members.values()):
             if member.pending_join is None and member.instance_id is None:
-                self._remove(member.member_id)
+                self._members.remove(member.member_id)
         if not self._members.elect_leader() and self.members:
             # Only static members are left and none has joined: their sessions decide.
             self._join_deadline = JoinDeadline(now.ms + max(1, self._members.rebalance_timeout_ms))
             return
         self.generation += 1
-        self._pending_sync_members = set(self.members)
+        self._members.expect_sync()
         if not self.members:
             self.protocol = None
             self._topics = self._members.subscribed(self.protocol_type, self.protocol)
-            self._transition(EMPTY, "nobody is left", now)
+            self._transition(EMPTY, "no member is left", now)
             self._store_empty(now)
             return
         self.protocol = self._members.select_protocol()
         self._topics = self._members.subscribed(self.protocol_type, self.protocol)
-        self._transition(COMPLETING, "all have joined, or their time is over", now)
+        self._transition(
+            COMPLETING, "all members have joined, or the join deadline has passed", now
+        )
         self._sync_deadline = SyncDeadline(
             now.ms + self._members.rebalance_timeout_ms, self.generation
         )
-        told = self._members.join_result_members(self.protocol)
         for member in self.members.values():
-            leads = member.member_id == self.leader
-            self._complete_join_result(member, self._join_result(member, told if leads else ()))
-            self._reset_session(member, now)
+            self._members.complete_join(member, self._join_result(member))
+            member.reset_session(now.ms)
             member.is_new = False
 
     def _store_empty(self, now: ClockReading) -> None:
-        """Stores the empty group.
-
-        If the log rejects it, the next coordinator expires the members.
-        """
+        """Stores the empty group; if the log rejects it, the next coordinator expires members."""
         try:
             self._store(self, now)
         except BrokerResponseError as error:
@@ -597,7 +538,7 @@ class ClassicGroup(Watchable):
             member_id = self._members.id_to_remove(leaving.member_id, leaving.instance_id)
         except BrokerResponseError as error:
             return error.name
-        self._remove(member_id)
+        self._members.remove(member_id)
         logger.info(
             "group %s: %s left: %s",
             log_safe(self.group_id),
@@ -605,17 +546,6 @@ class ClassicGroup(Watchable):
             log_safe(leaving.reason or "no reason given"),
         )
         return NO_ERROR
-
-    def _remove(self, member_id: str) -> None:
-        """Removes a member or a pending member id; its requests are answered UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id)
-        if member is not None:
-            self._complete_join_result(member, JoinResult("", "UNKNOWN_MEMBER_ID"))
-            self._complete_sync_result(member, SyncResult("UNKNOWN_MEMBER_ID"))
-        self._members.remove(member_id)
-
-    def _reset_session(self, member: ClassicMember, now: ClockReading) -> None:
-        member.deadline_ms = now.ms + member.session_timeout_ms
 
     def _check_generation(self, generation: int) -> None:
         if generation != self.generation:
@@ -626,35 +556,21 @@ class ClassicGroup(Watchable):
 
     # Results
 
-    def _join_result(
-        self, member: ClassicMember, members: tuple[JoinResultMember, ...]
-    ) -> JoinResult:
+    def _join_result(self, member: ClassicMember) -> JoinResult:
+        leads = member.member_id == self.leader
         return JoinResult(
             member.member_id,
             generation=self.generation,
             protocol_type=self.protocol_type,
             protocol=self.protocol,
             leader=self.leader or "",
-            members=members,
+            members=self._members.join_result_members(self.protocol) if leads else (),
         )
 
     def _sync_result(self, member: ClassicMember) -> SyncResult:
         return SyncResult(
             protocol_type=self.protocol_type, protocol=self.protocol, assignment=member.assignment
         )
-
-    def _complete_join_result(self, member: ClassicMember, answer: JoinResult) -> None:
-        pending, member.pending_join = member.pending_join, None
-        if pending is not None:
-            pending.answer = answer
-            self._has_completed_results = True
-
-    def _complete_sync_result(self, member: ClassicMember, answer: SyncResult) -> bool:
-        pending, member.pending_sync = member.pending_sync, None
-        if pending is not None:
-            pending.answer = answer
-            self._has_completed_results = True
-        return pending is not None
 
     # Watchers
 
@@ -671,10 +587,10 @@ class ClassicGroup(Watchable):
         """Notifies the watchers if a result is complete, or if the next deadline is earlier."""
         after = self.next_deadline_ms
         is_nearer = after is not None and (before is None or after < before)
-        if self._has_completed_results or is_nearer:
-            self._has_completed_results = False
+        if self._members.has_completed_results or is_nearer:
+            self._members.has_completed_results = False
             self.notify()
 
 
-def _refused(error: str, member_id: str) -> PendingResult[JoinResult]:
+def _refused(error: str, member_id: str) -> PendingJoin:
     return PendingResult(JoinResult(member_id, error))
