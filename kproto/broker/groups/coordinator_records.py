@@ -180,7 +180,7 @@ def _replay_consumer_group(
         return
     state = groups[group_id].consumer
     assert state is not None
-    state.take(record)
+    state.replay(record)
 
 
 def _drop_empty(groups: dict[str, StoredGroup], group_id: str) -> None:

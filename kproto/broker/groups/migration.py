@@ -78,7 +78,7 @@ def convert_to_consumer_group(
     written.append(record_helpers.target_epoch(group_id, generation, NEVER))
     written += [record_helpers.current_assignment(group_id, it) for it in members]
     for record in written:
-        state.take(record)
+        state.replay(record)
     return state, written
 
 

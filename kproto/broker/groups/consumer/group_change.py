@@ -65,7 +65,7 @@ class GroupChange:
         """Adds records to the change and replays them."""
         for record in written:
             self.records.append(record)
-            self.state.take(record)
+            self.state.replay(record)
 
     # Members
 

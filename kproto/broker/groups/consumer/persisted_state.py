@@ -188,7 +188,7 @@ class PersistedState:
 
     # Records
 
-    def take(self, record: CoordinatorRecord) -> None:
+    def replay(self, record: CoordinatorRecord) -> None:
         """Replays a record; ignores other record types, and tombstones of unknown members."""
         key, value = record.key, record.value
         if isinstance(key, ConsumerGroupMetadataKey):
