@@ -71,7 +71,7 @@ def fetched(decision: Decision) -> PartitionData:
     return part
 
 
-def test_a_fetch_that_finds_nothing_says_what_it_waits_for() -> None:
+def test_empty_fetch_is_delayed_until_append_or_max_wait() -> None:
     where = context()
     wait = decided(where, fetch_request(), 12)
     assert isinstance(wait, DelayedResponse)
@@ -84,7 +84,7 @@ def test_a_fetch_that_finds_nothing_says_what_it_waits_for() -> None:
     assert log.watchers == set(), "the handler itself does not wait"
 
 
-def test_a_fetch_whose_time_is_over_gives_what_there_is() -> None:
+def test_fetch_at_max_wait_returns_available_records() -> None:
     where = context()
     wait = decided(where, fetch_request(min_bytes=10_000), 12)
     assert isinstance(wait, DelayedResponse)

@@ -204,7 +204,7 @@ def test_filters_that_are_refused(
     assert (answer.entries is None) == (name != "NONE")
 
 
-def test_what_is_refused_changes_nothing(case: Case) -> None:
+def test_rejected_request_does_not_change_session(case: Case) -> None:
     wrong = alteration("u", {"producer_byte_rate": 5.0, "nope": 5.0})
     (entry,) = exchange(case, wrong, 1).entries
     assert error_code(entry.error_code).name == "INVALID_REQUEST"
