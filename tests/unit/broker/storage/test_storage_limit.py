@@ -12,7 +12,7 @@ from tests.support.batches import TIMESTAMP, view
 SIZE = view(1).size_in_bytes + BATCH_OVERHEAD_BYTES
 
 
-def test_logs_share_their_room_and_give_it_back() -> None:
+def test_logs_share_and_release_storage() -> None:
     room = StorageLimit(3 * SIZE)
     first, second = MemoryLog(room), MemoryLog(room)
     first.append(view(1), TIMESTAMP)
@@ -32,7 +32,7 @@ def test_logs_share_their_room_and_give_it_back() -> None:
     assert room.used == 0
 
 
-def test_a_batch_that_is_half_deleted_still_takes_its_room() -> None:
+def test_half_deleted_batch_keeps_its_storage() -> None:
     room = StorageLimit(10_000)
     log = MemoryLog(room)
     log.append(view(3), TIMESTAMP)
