@@ -67,8 +67,8 @@ def check_topic_of_id(context: Context, operation: Operation, topic: Topic) -> N
     """
     if not allows(context, operation, ResourceType.TOPIC, topic.name):
         may_hear = allows(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-        told = repr(topic.name) if may_hear else f"of id {topic.topic_id}"
-        raise _denial(context, operation, ResourceType.TOPIC, told)
+        described = repr(topic.name) if may_hear else f"of id {topic.topic_id}"
+        raise _denial(context, operation, ResourceType.TOPIC, described)
 
 
 def authorized_topic(
@@ -103,12 +103,12 @@ def check_group_request(context: Context, group_id: str) -> None:
 
 
 def _denial(
-    context: Context, operation: Operation, resource_type: ResourceType, told: str
+    context: Context, operation: Operation, resource_type: ResourceType, described: str
 ) -> BrokerResponseError:
     return api_error(
         AUTHORIZATION_ERRORS[resource_type],
         f"{context.principal} at {context.host or 'an unknown host'} may not {operation.name} "
-        f"{resource_type.name} {told}",
+        f"{resource_type.name} {described}",
     )
 
 

@@ -56,7 +56,7 @@ class ClusterState:
         self._settings = settings
         self.cluster_id = settings.cluster_id or str(Uuid.random())
         self.topics = Topics()
-        self.room = StorageLimit(settings.max_stored_bytes)
+        self.storage_limit = StorageLimit(settings.max_stored_bytes)
         #: The quotas, and the partition mutations of users and clients.
         self.quota_manager = self._new_metering(QuotaTable())
         self._quota_managers: dict[int, ClientQuotaManager] = {}
@@ -299,7 +299,7 @@ class ClusterState:
             self._settings.producer_id_expiration_ms,
         )
         lead = partial(initial_leader_and_isr, alive=self.alive)
-        return Topic(name, placed, config, self.room, lead=lead)
+        return Topic(name, placed, config, self.storage_limit, lead=lead)
 
     def delete_topic(self, topic: Topic, now: ClockReading) -> None:
         """Deletes a topic, its records, and its committed offsets."""

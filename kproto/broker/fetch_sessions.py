@@ -89,7 +89,7 @@ class CachedPartition:
             or data.diverging_epoch.epoch != _UNKNOWN
         )
 
-    def told(self, data: PartitionData) -> None:
+    def mark_sent(self, data: PartitionData) -> None:
         """Notes what the client received.
 
         After an error, the next response includes the offsets.
@@ -164,7 +164,7 @@ class FetchContext:
             known = session.partitions.get(sought.key)
             if known is None or not known.is_changed(data):
                 continue
-            known.told(data)
+            known.mark_sent(data)
             if data.records:
                 # The other partitions come first next time, so that none starves behind a full one.
                 session.partitions[sought.key] = session.partitions.pop(sought.key)

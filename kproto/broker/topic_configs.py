@@ -104,7 +104,7 @@ class TopicConfig:
 
     `given` holds the configs that were set, `max_message_bytes` the maximum batch size in bytes,
     `log_append_time` whether the broker sets timestamps, `timestamp_after_max_ms` how far in the
-    future a timestamp may be, `keys_needed` whether records must have keys because the topic is
+    future a timestamp may be, `requires_keys` whether records must have keys because the topic is
     compacted, and `compression` the codec of stored batches at `compression_level`, None for the
     producer's. `retention_bytes` and `retention_ms` limit a log, negative without limit, also if
     the topic is compacted only. `retention_check_interval_ms` is how long records stay that are too
@@ -135,7 +135,7 @@ class TopicConfig:
         )
         self.min_insync_replicas = self._number("min.insync.replicas", least=1)
         policies = self._cleanup_policies()
-        self.keys_needed = "compact" in policies
+        self.requires_keys = "compact" in policies
         is_cut = "delete" in policies
         retention_ms = self._number("retention.ms", least=-1)
         self.retention_bytes = int(self["retention.bytes"]) if is_cut else -1

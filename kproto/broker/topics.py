@@ -43,7 +43,7 @@ class Topic:
         name: str,
         replicas: Sequence[Replicas],
         config: TopicConfig,
-        room: StorageLimit | None = None,
+        storage_limit: StorageLimit | None = None,
         *,
         lead: Callable[[Replicas], LeaderAndIsr] = LeaderAndIsr.first,
     ) -> None:
@@ -51,7 +51,7 @@ class Topic:
         self.topic_id = Uuid.random()
         self.config = config
         self.partitions = [
-            Partition(index, leader_and_isr=lead(its), room=room)
+            Partition(index, leader_and_isr=lead(its), storage_limit=storage_limit)
             for index, its in enumerate(replicas)
         ]
 

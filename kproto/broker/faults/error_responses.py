@@ -382,9 +382,9 @@ def _split(place: _Place, left: Any, answer: Any, refuse: Refuse, known: TopicLo
         if not refuse.includes(name):
             kept.append(member)
             continue
-        told = _named_again(first, member, top)
+        response_struct = _named_again(first, member, top)
         if len(steps) == 1:
-            _say(told, refuse, place.says_why)
+            _say(response_struct, refuse, place.says_why)
         else:
             inner = steps[1]
             meant = [it for it in getattr(member, inner.asked) if refuse.includes(name, _index(it))]
@@ -394,26 +394,26 @@ def _split(place: _Place, left: Any, answer: Any, refuse: Refuse, known: TopicLo
             for it in meant:
                 deep = _named_again(inner, it, top)
                 _say(deep, refuse, place.says_why)
-                getattr(told, inner.answered).append(deep)
+                getattr(response_struct, inner.answered).append(deep)
             if rest:
                 setattr(member, inner.asked, rest)
                 kept.append(member)
             if not meant:
                 continue
-        getattr(answer, first.answered).append(told)
+        getattr(answer, first.answered).append(response_struct)
     setattr(left, first.asked, kept)
 
 
 def _named_again(step: _Step, member: Any, top: type[Response]) -> Any:
     """Returns the struct of the response for an element of the request."""
-    told = getattr(sys.modules[top._generated().__module__], step.struct)()
+    response_struct = getattr(sys.modules[top._generated().__module__], step.struct)()
     if step.field:
-        setattr(told, step.field, member)
+        setattr(response_struct, step.field, member)
     else:
-        for name in told._names():
+        for name in response_struct._names():
             if name in member._names() and not isinstance(getattr(member, name), list | Struct):
-                setattr(told, name, getattr(member, name))
-    return told
+                setattr(response_struct, name, getattr(member, name))
+    return response_struct
 
 
 def _say(struct: Any, refuse: Refuse, says_why: bool = True) -> None:

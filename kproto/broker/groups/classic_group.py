@@ -375,16 +375,16 @@ class ClassicGroup(Watchable):
         try:
             self._store(self, now)
         except BrokerResponseError as error:
-            told = replace(self._join_result(member), members=(), leader=former_leader or "")
-            self._members.complete_join(member, replace(told, member_id="", error=error.name))
+            result = replace(self._join_result(member), members=(), leader=former_leader or "")
+            self._members.complete_join(member, replace(result, member_id="", error=error.name))
             self._restore_replaced_member(former, member, now)
             return pending
-        told = self._join_result(member)
+        result = self._join_result(member)
         if request.supports_skipping_assignment:
-            told = replace(told, skip_assignment=member.member_id == self.leader)
+            result = replace(result, skip_assignment=member.member_id == self.leader)
         else:  # a member that cannot skip the assignment must not take itself for the leader
-            told = replace(told, members=(), leader=former_leader or "")
-        self._members.complete_join(member, told)
+            result = replace(result, members=(), leader=former_leader or "")
+        self._members.complete_join(member, result)
         return pending
 
     def _restore_replaced_member(

@@ -95,7 +95,7 @@ class PartitionRead:
         return not (self.error is None and self.preferred is None and self.diverged is None)
 
 
-class Fetching:
+class FetchOperation:
     """A fetch in progress: its partitions are looked up once, and read until there is enough.
 
     `refused` are partitions that do not exist or may not be read.
@@ -232,21 +232,21 @@ def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
         )
     except BrokerResponseError as error:
         return FetchResponse(error_code=error.code)
-    fetching = Fetching(context, request, version, turn)
-    read = fetching.read()
-    if request.max_wait_ms <= 0 or fetching.is_enough(read):
-        return _response(fetching, read)
+    operation = FetchOperation(context, request, version, turn)
+    read = operation.read()
+    if request.max_wait_ms <= 0 or operation.is_enough(read):
+        return _response(operation, read)
 
-    def look_again(time_is_over: bool) -> Decision:
-        read = fetching.read()
-        if time_is_over or fetching.is_enough(read):
-            return _response(fetching, read)
+    def try_complete(is_deadline: bool) -> Decision:
+        read = operation.read()
+        if is_deadline or operation.is_enough(read):
+            return _response(operation, read)
         return wait
 
     wait = DelayedResponse(
         deadline=context.deadline(request.max_wait_ms),
         watched=[part.partition.log for part in read if part.partition is not None],
-        try_complete=look_again,
+        try_complete=try_complete,
     )
     return wait
 
@@ -259,17 +259,17 @@ def _is_from_follower(request: FetchRequest) -> bool:
     return request.replica_id >= 0 or request.replica_state.replica_id >= 0
 
 
-def _response(fetching: Fetching, read: list[PartitionRead]) -> FetchResponse:
-    context, version = fetching.context, fetching.version
-    committed = fetching.request.isolation_level == _READ_COMMITTED
+def _response(operation: FetchOperation, read: list[PartitionRead]) -> FetchResponse:
+    context, version = operation.context, operation.version
+    committed = operation.request.isolation_level == _READ_COMMITTED
     response = FetchResponse()
     parts = []
-    for part in (*read, *fetching.refused):
+    for part in (*read, *operation.refused):
         data = _partition(part, committed, version)
         if version >= _FIRST_VERSION_OF_LEADERS:
             _hint(context, part, data, response)
         parts.append((part.sought, data))
-    answer = fetching.turn.answer(parts, _now_ms(context))
+    answer = operation.turn.answer(parts, _now_ms(context))
     if answer.error is not None:
         response.error_code = code_of(answer.error)
     response.session_id = answer.session_id

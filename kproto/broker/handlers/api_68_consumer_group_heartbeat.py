@@ -43,17 +43,17 @@ def consumer_group_heartbeat(
         check(context, Operation.READ, ResourceType.GROUP, request.group_id)
         for topic in request.subscribed_topic_names or ():
             check(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
-        asked = _asked(context, request)
+        heartbeat = _heartbeat(context, request)
         validate_heartbeat(
-            request.group_id, asked, version, context.settings.group_consumer_assignors
+            request.group_id, heartbeat, version, context.settings.group_consumer_assignors
         )
-        answer = _answer(context, request.group_id, asked)
+        answer = _answer(context, request.group_id, heartbeat)
     except BrokerResponseError as error:
         return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.detail)
     return _response(answer)
 
 
-def _asked(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerHeartbeat:
+def _heartbeat(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerHeartbeat:
     names, owned = request.subscribed_topic_names, request.topic_partitions
     return ConsumerHeartbeat(
         request.member_id,
@@ -70,18 +70,20 @@ def _asked(context: Context, request: ConsumerGroupHeartbeatRequest) -> Consumer
     )
 
 
-def _answer(context: Context, group_id: str, asked: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
+def _answer(
+    context: Context, group_id: str, heartbeat: ConsumerHeartbeat
+) -> ConsumerHeartbeatResult:
     now = context.now
-    if asked.epoch == JOIN_EPOCH:
+    if heartbeat.epoch == JOIN_EPOCH:
         found = context.group_coordinator.get_or_create_consumer_group(
             context.node_id, group_id, now
         )
     else:
         found = _group(context, group_id)
-    if asked.epoch < JOIN_EPOCH:
-        return found.leave(asked, now)
+    if heartbeat.epoch < JOIN_EPOCH:
+        return found.leave(heartbeat, now)
     may_describe = partial(allows, context, Operation.DESCRIBE, ResourceType.TOPIC)
-    return found.heartbeat(asked, str(Uuid.random()), now, may_describe)
+    return found.heartbeat(heartbeat, str(Uuid.random()), now, may_describe)
 
 
 def _group(context: Context, group_id: str) -> ConsumerGroup:

@@ -278,14 +278,14 @@ class SaslSession:
                 return SaslResult(answer)
             identity = self._identity(self._exchange, now_ms())
         except AuthenticationError as error:
-            return self._refuse(self._told(error, token), str(error))
+            return self._refuse(self._client_message(error, token), str(error))
         before = self.identity
         if before is not None and identity.principal != before.principal:
-            told = (
+            message = (
                 "Cannot change principals during re-authentication from"
                 f" {'.'.join(before.principal)}: {'.'.join(identity.principal)}"
             )
-            return self._refuse(told, told)
+            return self._refuse(message, message)
         self.identity = identity
         self.phase = SaslState.OPEN
         self._exchange = None
@@ -312,10 +312,10 @@ class SaslSession:
             return Identity(token.owner, token.expires_ms, token_authenticated=True)
         return Identity(Principal(USER, name))
 
-    def _told(self, error: AuthenticationError, token: bytes) -> str:
+    def _client_message(self, error: AuthenticationError, token: bytes) -> str:
         """Returns Kafka's message for the client, which does not tell whether the user exists."""
         if self._mechanism == "PLAIN":
-            return _told_of_plain(token)
+            return _plain_message(token)
         if isinstance(self._exchange, OAuthBearerServer) and str(error).startswith("{"):
             return str(error)  # the error that the client got as a token
         what = "authentication" if self.identity is None else "re-authentication"
@@ -324,13 +324,13 @@ class SaslSession:
             f" {self._mechanism}"
         )
 
-    def _refuse(self, told: str, fault: str) -> SaslResult:
+    def _refuse(self, message: str, fault: str) -> SaslResult:
         self.phase = SaslState.ENDED
         self._exchange = None
-        return SaslResult(b"", error_message=told, fault=fault)
+        return SaslResult(b"", error_message=message, fault=fault)
 
 
-def _told_of_plain(token: bytes) -> str:
+def _plain_message(token: bytes) -> str:
     """Returns the message of Kafka's PLAIN for a rejected token."""
     parts = token.split(b"\0", 3)
     if len(parts) != 3:

@@ -56,14 +56,14 @@ def append_records(
     log = partition.log
     try:
         if version < _FIRST_VERSION_OF_BATCHES:
-            sent = _batch_of_messages(records or b"", config)
+            sent = _convert_message_set(records or b"", config)
             if sent is None:
                 return LogAppendInfo(_NO_OFFSET, NO_TIMESTAMP, log.start_offset)
             batch = sent
         else:
-            batch = _only_batch(records, version)
+            batch = _single_batch(records, version)
         _check_batch(batch, config, version, now_ms)
-        if config.keys_needed:
+        if config.requires_keys:
             _check_keys(batch)
         if config.compression not in (None, batch.compression):
             batch = _recompressed(batch, config)
@@ -88,7 +88,7 @@ def append_records(
     return LogAppendInfo(base_offset, log_append_time, log.start_offset)
 
 
-def _only_batch(records: bytes | None, version: int) -> RecordBatch:
+def _single_batch(records: bytes | None, version: int) -> RecordBatch:
     """Returns the batch in `records`; there must be exactly one."""
     records = records or b""
     if records[MAGIC_AT : MAGIC_AT + 1] in (b"\0", b"\1"):
@@ -102,7 +102,7 @@ def _only_batch(records: bytes | None, version: int) -> RecordBatch:
     return batch
 
 
-def _batch_of_messages(records: bytes, config: TopicConfig) -> RecordBatch | None:
+def _convert_message_set(records: bytes, config: TopicConfig) -> RecordBatch | None:
     """Returns the message set in `records` as one batch with the same codec; None if it is empty.
 
     A record batch is returned as it is.

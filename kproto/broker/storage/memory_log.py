@@ -24,14 +24,14 @@ _DELETED_SHARE: Final = 16
 
 
 class MemoryLog(PartitionLog):
-    """The batches as they were sent, with their offsets; `room` is the limit of all logs."""
+    """The batches as they were sent, with their offsets; all logs share `storage_limit`."""
 
-    def __init__(self, room: StorageLimit | None = None) -> None:
+    def __init__(self, storage_limit: StorageLimit | None = None) -> None:
         super().__init__()
         self.start_offset = 0
         self.end_offset = 0
         self.last_append_time = NO_TIMESTAMP
-        self._room = StorageLimit(sys.maxsize) if room is None else room
+        self._storage_limit = StorageLimit(sys.maxsize) if storage_limit is None else storage_limit
         self._batches: list[RecordBatch] = []
         # Of each batch: its last offset, where it ends in bytes since the start of the log, the
         # largest timestamp so far, and when it was appended. The first three are ascending, so that
@@ -71,7 +71,7 @@ class MemoryLog(PartitionLog):
                 log_append_time=now_ms if stamp_time else None,
             )
         )
-        self._room.take(stored.size_in_bytes + BATCH_OVERHEAD_BYTES)
+        self._storage_limit.take(stored.size_in_bytes + BATCH_OVERHEAD_BYTES)
         largest = self._max_timestamps[-1] if self._max_timestamps else NO_TIMESTAMP
         self._ends.append(self._end_of(len(self._batches)) + stored.size_in_bytes)
         self._batches.append(stored)
@@ -127,7 +127,7 @@ class MemoryLog(PartitionLog):
         self.start_offset = max(self.start_offset, offset)
         first = bisect_left(self._last_offsets, self.start_offset)
         deleted = self._end_of(first) - self._end_of(self._first)
-        self._room.release(deleted + (first - self._first) * BATCH_OVERHEAD_BYTES)
+        self._storage_limit.release(deleted + (first - self._first) * BATCH_OVERHEAD_BYTES)
         self._first = first
         if (self._end_of(first) - self._begin) * _DELETED_SHARE >= self.size_in_bytes:
             self._forget_deleted()
@@ -138,7 +138,7 @@ class MemoryLog(PartitionLog):
         if kept == len(self._batches):
             return
         lost = self._end_of(len(self._batches)) - self._end_of(kept)
-        self._room.release(lost + (len(self._batches) - kept) * BATCH_OVERHEAD_BYTES)
+        self._storage_limit.release(lost + (len(self._batches) - kept) * BATCH_OVERHEAD_BYTES)
         # The oldest batch may start before the log start offset.
         self.end_offset = max(self.start_offset, self._batches[kept].base_offset)
         for of_each_batch in self._of_each_batch:

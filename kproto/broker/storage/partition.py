@@ -25,11 +25,11 @@ class Partition:
         log: PartitionLog | None = None,
         *,
         leader_and_isr: LeaderAndIsr | None = None,
-        room: StorageLimit | None = None,
+        storage_limit: StorageLimit | None = None,
     ) -> None:
         self.index = index
         self.leader_and_isr = LeaderAndIsr.first((0,)) if leader_and_isr is None else leader_and_isr
-        self.log = MemoryLog(room) if log is None else log
+        self.log = MemoryLog(storage_limit) if log is None else log
         self.producer_states = ProducerStateManager()
         #: Changes with each leader epoch and when the topic is deleted, but not with appends: for
         #: requests that wait for a coordinator.

@@ -104,12 +104,12 @@ def test_incremental_fetch_returns_changed_partitions() -> None:
         {"high_watermark": 6, "log_start_offset": 2},
         {"high_watermark": 6, "log_start_offset": 2, "diverging_epoch": EpochEndOffset(epoch=1)},
     ]
-    told = []
+    mark_sent = []
     for epoch, fields in enumerate(news, 1):
         turn = its.new_context(asks(1, epoch), by_id=False, now_ms=0)
         assert [it.wanted.partition for it in turn.sought] == [0, 1, 2]
-        told.append(bool(indexes(turn.answer(found(turn, **fields), 0))))
-    assert told == [False, True, True, False, True, True, True, True, False, True]
+        mark_sent.append(bool(indexes(turn.answer(found(turn, **fields), 0))))
+    assert mark_sent == [False, True, True, False, True, True, True, True, False, True]
 
 
 def test_partition_with_records_moves_to_the_end() -> None:

@@ -269,7 +269,7 @@ def test_join_to_unstorable_group_fails() -> None:
         assert (error(answer), answer.member_id) == ("NOT_COORDINATOR", "")
     listed: Any = nodes.ask(nodes.coordinator, ListGroupsRequest(), 5)
     assert listed.groups == []
-    nodes.cluster.room.limit = 10_000
+    nodes.cluster.storage_limit.limit = 10_000
     assert error(nodes.join(version=4)) == "MEMBER_ID_REQUIRED"
 
 
@@ -291,10 +291,10 @@ def test_coordinator_with_too_small_isr_is_not_available() -> None:
 def test_unstorable_assignments_fail_all_syncs() -> None:
     nodes = Nodes()
     answer = nodes.join()
-    nodes.cluster.room.limit = nodes.cluster.room.used
+    nodes.cluster.storage_limit.limit = nodes.cluster.storage_limit.used
     synced = nodes.sync(answer)
     assert (error(synced), synced.assignment) == ("NOT_COORDINATOR", b"")
     assert nodes.beat(answer) == "REBALANCE_IN_PROGRESS"
-    nodes.cluster.room.limit += 10_000
+    nodes.cluster.storage_limit.limit += 10_000
     synced = nodes.sync(nodes.join(answer.member_id))
     assert (error(synced), synced.assignment) == ("NONE", b"A")

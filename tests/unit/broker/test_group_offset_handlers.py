@@ -247,7 +247,7 @@ def test_group_is_deleted_with_its_offsets() -> None:
 def test_group_whose_tombstones_cannot_be_stored_is_not_deleted() -> None:
     play = Play()
     play.commit()
-    play.cluster.room.limit = play.cluster.room.used
+    play.cluster.storage_limit.limit = play.cluster.storage_limit.used
     request = DeleteGroupsRequest(groups_names=["g"])
     deleted: Any = play.ask(play.coordinator, request, 2)
     assert error(deleted.results[0]) == "NOT_COORDINATOR"

@@ -50,36 +50,36 @@ def _join(group: ConsumerGroup, request: JoinRequest, new_id: str, now: ClockRea
     if group.limits.migration is MigrationPolicy.DISABLED:
         raise api_error("INCONSISTENT_GROUP_PROTOCOL", "the migration of groups is disabled")
     member_id = request.member_id or new_id
-    group.check_room(member_id, request.instance_id)
+    group.check_size(member_id, request.instance_id)
     _check_protocols(group, request)
     if not request.member_id and request.instance_id is None and request.requires_known_member_id:
         return JoinResult(member_id, "MEMBER_ID_REQUIRED")
     change = group.begin(now)
     existing = group.persisted.static_member(request.instance_id)
     former = _member(group, change, request, member_id)
-    is_last = existing is not None and existing.classic is None and group.may_be_classic(existing)
+    is_last = existing is not None and existing.classic is None and group.may_downgrade(existing)
     try:
-        said = read_subscription(request.protocols[0].metadata, group.topics)
+        subscription = read_subscription(request.protocols[0].metadata, group.topics)
     except DecodeError as error:
         raise api_error(
             "UNKNOWN_SERVER_ERROR", f"the subscription cannot be read: {error}"
         ) from None
-    member = _said(former, request, said)
+    member = _update_member(former, request, subscription)
     has_changed, _ = change.subscribe(member)
     change.bump_group_epoch(raises=has_changed)
     if is_last:
         is_behind = change.state.target_epoch < change.state.epoch
         if not has_changed:
-            member = change.reconcile(member, said.owned, has_changed=False)
+            member = change.reconcile(member, subscription.owned, has_changed=False)
         why = "another subscription" if has_changed else "an assignment of before" * is_behind
         group.downgrade(change, (), why or None, now)
         return _join_result(member)
     change.update_target_assignment()
-    member = change.reconcile(member, said.owned, has_changed=has_changed)
+    member = change.reconcile(member, subscription.owned, has_changed=has_changed)
     group.finish(change, now)
-    group.unwatch(Timer.JOIN, member_id)
+    group.stop_timer(Timer.JOIN, member_id)
     group.reset_session(member, now)
-    group.watch(Timer.SYNC, member, request.rebalance_timeout_ms, now)
+    group.start_timer(Timer.SYNC, member, request.rebalance_timeout_ms, now)
     return _join_result(member)
 
 
@@ -125,15 +125,15 @@ def _member(
     )
 
 
-def _said(
-    member: ConsumerGroupMember, request: JoinRequest, said: Subscription
+def _update_member(
+    member: ConsumerGroupMember, request: JoinRequest, subscription: Subscription
 ) -> ConsumerGroupMember:
     return replace(
         member,
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
-        rack=said.rack or member.rack,
+        rack=subscription.rack or member.rack,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
-        topics=said.topics,
+        topics=subscription.topics,
         regex="",
         client_id=request.client_id,
         client_host=request.client_host,
@@ -150,11 +150,11 @@ def sync(group: ConsumerGroup, request: SyncRequest, now: ClockReading) -> SyncR
             raise api_error("INCONSISTENT_GROUP_PROTOCOL", "the protocol is another one")
         is_behind = group.persisted.epoch > member.epoch
         if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
-            _call_back(group, member, now)
+            _require_rejoin(group, member, now)
             raise api_error("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} rebalances")
     except BrokerResponseError as error:
         return SyncResult(error.name)
-    group.unwatch(Timer.SYNC, member.member_id)
+    group.stop_timer(Timer.SYNC, member.member_id)
     group.reset_session(member, now)
     assigned = without_epochs(member.assigned)
     return SyncResult(
@@ -180,13 +180,15 @@ def heartbeat(
     group.advance(now)
     member, _ = _classic(group, member_id, instance_id, generation)
     group.reset_session(member, now)
-    has_rest = member.state is MemberState.UNRELEASED_PARTITIONS and not _waits(group, member)
+    has_rest = member.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(
+        group, member
+    )
     if (
         member.epoch < group.persisted.epoch
         or member.state is MemberState.UNREVOKED_PARTITIONS
         or has_rest
     ):
-        _call_back(group, member, now)
+        _require_rejoin(group, member, now)
         raise api_error("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} rebalances")
 
 
@@ -227,13 +229,13 @@ def _classic(
     return member, member.classic
 
 
-def _call_back(group: ConsumerGroup, member: ConsumerGroupMember, now: ClockReading) -> None:
+def _require_rejoin(group: ConsumerGroup, member: ConsumerGroupMember, now: ClockReading) -> None:
     """Starts the rebalance timeout when a member first gets REBALANCE_IN_PROGRESS."""
-    if not group.is_watched(Timer.JOIN, member.member_id):
-        group.watch(Timer.JOIN, member, member.rebalance_timeout_ms, now)
+    if not group.is_timer_running(Timer.JOIN, member.member_id):
+        group.start_timer(Timer.JOIN, member, member.rebalance_timeout_ms, now)
 
 
-def _waits(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
+def _waits_for_others(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """Returns whether another member still owns a partition of the member's target assignment."""
     owned = group.persisted.owned
     return any(

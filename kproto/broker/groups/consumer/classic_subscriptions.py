@@ -33,9 +33,9 @@ class Subscription(NamedTuple):
 
 def read_subscription(data: bytes, topics: Topics) -> Subscription:
     """Returns the subscription of a member. Raises DecodeError."""
-    told = decode_subscription(data)
-    owned = _by_id(((it.topic, it.partitions) for it in told.owned_partitions), topics)
-    return Subscription(frozenset(told.topics), told.rack_id or None, owned)
+    decoded = decode_subscription(data)
+    owned = _by_id(((it.topic, it.partitions) for it in decoded.owned_partitions), topics)
+    return Subscription(frozenset(decoded.topics), decoded.rack_id or None, owned)
 
 
 def read_assignment(data: bytes, topics: Topics) -> tuple[Partitions, bytes]:
@@ -43,9 +43,9 @@ def read_assignment(data: bytes, topics: Topics) -> tuple[Partitions, bytes]:
 
     Empty bytes are an empty assignment.
     """
-    told = decode_assignment(data)
-    assigned = _by_id(((it.topic, it.partitions) for it in told.assigned_partitions), topics)
-    return assigned, told.user_data or b""
+    decoded = decode_assignment(data)
+    assigned = _by_id(((it.topic, it.partitions) for it in decoded.assigned_partitions), topics)
+    return assigned, decoded.user_data or b""
 
 
 def assignment_bytes(partitions: Partitions, topics: Topics, subscription: bytes) -> bytes:
@@ -59,10 +59,10 @@ def assignment_bytes(partitions: Partitions, topics: Topics, subscription: bytes
     return encode_assignment(message, subscription_version(subscription))
 
 
-def _by_id(told: Iterable[tuple[str, Iterable[int]]], topics: Topics) -> Partitions:
+def _by_id(decoded: Iterable[tuple[str, Iterable[int]]], topics: Topics) -> Partitions:
     """Returns partitions by topic id; topics that do not exist are left out."""
     found: dict[Uuid, frozenset[int]] = {}
-    for name, its in told:
+    for name, its in decoded:
         topic = topics.get(name)
         if topic is not None:
             found[topic.topic_id] = found.get(topic.topic_id, frozenset()) | frozenset(its)

@@ -110,7 +110,7 @@ class ConsumerGroup:
         self.last_empty_at: int | None = now.timestamp_ms
         for member in self.persisted.members.values():
             self.reset_session(member, now)
-            self._watch_rebalance(member, now)
+            self._update_rebalance_timer(member, now)
         self._note_members(now)
 
     # State of the group
@@ -173,10 +173,10 @@ class ConsumerGroup:
         log.
         """
         self.advance(now)
-        self.check_room(request.member_id, request.instance_id)
+        self.check_size(request.member_id, request.instance_id)
         change = self.begin(now)
         former = self._member(request, request.member_id or new_id, change)
-        said = _said(former, request)
+        said = _update_member(former, request)
         has_changed, raises = change.subscribe(said)
         change.bump_group_epoch(raises=raises)
         change.update_target_assignment()
@@ -184,9 +184,9 @@ class ConsumerGroup:
         self.finish(change, now)
         self.reset_session(member, now)
         if member != said:
-            self._watch_rebalance(member, now)
+            self._update_rebalance_timer(member, now)
         if change.needs_regex_refresh:
-            self._look_up(may_describe, now)
+            self._resolve_regexes(may_describe, now)
         tells = request.epoch == JOIN_EPOCH or request.is_full or member.assigned != former.assigned
         return ConsumerHeartbeatResult(
             member.member_id,
@@ -222,7 +222,7 @@ class ConsumerGroup:
             raise _unknown(self.group_id, member_id)
         return member
 
-    def check_room(self, member_id: str, instance_id: str | None) -> None:
+    def check_size(self, member_id: str, instance_id: str | None) -> None:
         """Raises GROUP_MAX_SIZE_REACHED if a new member does not fit into the group."""
         known = member_id in self.persisted.members or instance_id in self.persisted.static_ids
         if not known and len(self.persisted.members) >= self.limits.max_size:
@@ -276,7 +276,7 @@ class ConsumerGroup:
             )
         return member
 
-    def _look_up(self, may_describe: Callable[[str], bool], now: ClockReading) -> None:
+    def _resolve_regexes(self, may_describe: Callable[[str], bool], now: ClockReading) -> None:
         """Resolves regular expressions after the members got their responses, as Kafka does."""
         change = self.begin(now)
         change.resolve_regexes(may_describe)
@@ -302,17 +302,17 @@ class ConsumerGroup:
                 logger.warning("group %s is not written: %s", log_safe(self.group_id), error)
                 self._due[timer, member_id] = _Due(now.ms + _AGAIN_MS, epoch)
 
-    def watch(
+    def start_timer(
         self, timer: Timer, member: ConsumerGroupMember, timeout_ms: int, now: ClockReading
     ) -> None:
         """Starts a timeout; the member is fenced when it expires."""
         self._due[timer, member.member_id] = _Due(now.ms + timeout_ms, member.epoch)
 
-    def is_watched(self, timer: Timer, member_id: str) -> bool:
+    def is_timer_running(self, timer: Timer, member_id: str) -> bool:
         """Returns whether a timeout of a member is running."""
         return (timer, member_id) in self._due
 
-    def unwatch(self, timer: Timer, member_id: str) -> None:
+    def stop_timer(self, timer: Timer, member_id: str) -> None:
         """Stops a timeout."""
         self._due.pop((timer, member_id), None)
 
@@ -321,14 +321,14 @@ class ConsumerGroup:
         timeout_ms = self.limits.session_timeout_ms
         if member.classic is not None:
             timeout_ms = member.classic.session_timeout_ms
-        self.watch(Timer.SESSION, member, timeout_ms, now)
+        self.start_timer(Timer.SESSION, member, timeout_ms, now)
 
-    def _watch_rebalance(self, member: ConsumerGroupMember, now: ClockReading) -> None:
+    def _update_rebalance_timer(self, member: ConsumerGroupMember, now: ClockReading) -> None:
         """Starts the rebalance timeout of a member that must revoke partitions, else stops it."""
         if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
-            self.watch(Timer.REBALANCE, member, member.rebalance_timeout_ms, now)
+            self.start_timer(Timer.REBALANCE, member, member.rebalance_timeout_ms, now)
         else:
-            self.unwatch(Timer.REBALANCE, member.member_id)
+            self.stop_timer(Timer.REBALANCE, member.member_id)
 
     # Changes
 
@@ -390,7 +390,7 @@ class ConsumerGroup:
         staying = [it for it in self.persisted.members.values() if it.member_id not in leaving]
         return bool(staying) and self._are_classic(staying, len(staying))
 
-    def may_be_classic(self, replaced: ConsumerGroupMember) -> bool:
+    def may_downgrade(self, replaced: ConsumerGroupMember) -> bool:
         """Returns the same if a classic member replaces `replaced`."""
         others = [it for it in self.persisted.members.values() if it is not replaced]
         return self._are_classic(others, len(others) + 1)
@@ -420,7 +420,7 @@ class ConsumerGroup:
         self._due.clear()
 
 
-def _said(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> ConsumerGroupMember:
+def _update_member(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> ConsumerGroupMember:
     """Returns the member with the fields of a heartbeat; absent fields stay as they are."""
     timeout_ms = request.rebalance_timeout_ms
     return replace(

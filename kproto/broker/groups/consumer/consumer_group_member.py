@@ -22,7 +22,7 @@ __all__ = [
     "ConsumerGroupMember",
     "MemberState",
     "Partitions",
-    "places",
+    "partitions_of",
     "without_epochs",
 ]
 
@@ -91,7 +91,7 @@ def without_epochs(assigned: Assigned) -> Partitions:
     return {topic_id: frozenset(its) for topic_id, its in assigned.items()}
 
 
-def places(member: ConsumerGroupMember) -> Iterator[tuple[Uuid, int]]:
+def partitions_of(member: ConsumerGroupMember) -> Iterator[tuple[Uuid, int]]:
     """Yields all partitions that the member may still read, those to revoke included."""
     for part in (member.assigned, member.revoking):
         for topic_id, its in part.items():

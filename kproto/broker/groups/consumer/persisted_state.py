@@ -52,7 +52,7 @@ from .consumer_group_member import (
     ConsumerGroupMember,
     MemberState,
     Partitions,
-    places,
+    partitions_of,
 )
 from .regex_resolution import ResolvedRegex
 
@@ -169,7 +169,11 @@ class PersistedState:
     @property
     def owned(self) -> dict[tuple[Uuid, int], str]:
         """Returns the member id of each partition that a member may still read."""
-        return {place: member_id for member_id, it in self.members.items() for place in places(it)}
+        return {
+            place: member_id
+            for member_id, it in self.members.items()
+            for place in partitions_of(it)
+        }
 
     @property
     def assignor(self) -> str | None:

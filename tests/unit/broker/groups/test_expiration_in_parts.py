@@ -57,11 +57,11 @@ async def test_removed_offsets_are_not_removed_again_after_a_failed_batch() -> N
     for index in range(20):
         play.commit(("many", index, 5), retention_ms=1)
     await play.wait(1)
-    play.state.room.limit = play.state.room.used + 800
+    play.state.storage_limit.limit = play.state.storage_limit.used + 800
     left = len(play.fetch())
     assert 0 < left < 20
     assert len(play.fetch()) == left
-    play.state.room.limit += 10_000
+    play.state.storage_limit.limit += 10_000
     assert play.fetch() == {}
     gone = [what for what, _ in play.written() if what.endswith("gone")]
     assert len(gone) == len(set(gone)) == 20 + 1

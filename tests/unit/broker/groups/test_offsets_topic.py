@@ -551,7 +551,7 @@ async def test_expiration_that_cannot_be_stored_does_not_happen(
         assert play.fetch() == {("t", 0): 5}
     assert any("group g stays, though over" in message for message in caplog.messages)
     assert any("offsets of group g stay, though over" in message for message in caplog.messages)
-    play.state.room.limit = 10_000
+    play.state.storage_limit.limit = 10_000
     assert play.fetch() == {}
 
 

@@ -318,8 +318,8 @@ def test_truncate_after_delete_before() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["append", "delete", "truncate"]), st.integers(0, 40))))
 def test_truncated_batches_free_storage(steps: list[tuple[str, int]]) -> None:
-    room = StorageLimit(1 << 30)
-    log = MemoryLog(room)
+    storage_limit = StorageLimit(1 << 30)
+    log = MemoryLog(storage_limit)
     for what, number in steps:
         if what == "append":
             log.append(view(1 + number % 3), TIMESTAMP)
@@ -332,8 +332,8 @@ def test_truncated_batches_free_storage(steps: list[tuple[str, int]]) -> None:
             assert log.start_offset <= log.end_offset <= offset
         batches = list(log)
         assert log.size_in_bytes == sum(batch.size_in_bytes for batch in batches)
-        assert room.used == log.size_in_bytes + len(batches) * BATCH_OVERHEAD_BYTES
+        assert storage_limit.used == log.size_in_bytes + len(batches) * BATCH_OVERHEAD_BYTES
         if batches:
             assert batches[-1].next_offset == log.end_offset
     log.delete_before(log.end_offset)
-    assert room.used == 0
+    assert storage_limit.used == 0

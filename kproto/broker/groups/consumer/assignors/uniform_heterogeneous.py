@@ -43,12 +43,12 @@ class _HeterogeneousAssignmentBuilder:
     def assign(self) -> Assignment:
         if not self.readers:
             return {}
-        self._keep()
-        self._hand_out()
+        self._keep_previous()
+        self._assign_free()
         self._balance()
         return {member_id: reversed_topics(its) for member_id, its in self.found.items()}
 
-    def _keep(self) -> None:
+    def _keep_previous(self) -> None:
         for number, member_id in enumerate(self.ids):
             member = self.group.members[member_id]
             kept = {it: set(its) for it, its in member.assigned.items() if it in member.topics}
@@ -58,7 +58,7 @@ class _HeterogeneousAssignmentBuilder:
                 for index in its:
                     self.owners[topic_id][index] = number
 
-    def _hand_out(self) -> None:
+    def _assign_free(self) -> None:
         free = {
             topic_id: [index for index, owner in enumerate(owners) if owner == _NOBODY]
             for topic_id, owners in self.owners.items()
@@ -66,7 +66,7 @@ class _HeterogeneousAssignmentBuilder:
         for topic_id in self._in_order([it for it, its in free.items() if its]):
             balancer = _Balancer(self.sizes, self.readers[topic_id])
             for index in free[topic_id]:
-                self._give(topic_id, index, balancer.next_least())
+                self._assign(topic_id, index, balancer.next_least())
 
     def _in_order(self, topics: list[Uuid]) -> list[Uuid]:
         """Returns topics by most partitions per subscriber, then by fewest subscribers."""
@@ -112,10 +112,10 @@ class _HeterogeneousAssignmentBuilder:
             least = balancer.next_least()
             if balancer.is_balanced:
                 return moved
-            self._give(topic_id, index, least)
+            self._assign(topic_id, index, least)
             moved = True
 
-    def _give(self, topic_id: Uuid, index: int, number: int) -> None:
+    def _assign(self, topic_id: Uuid, index: int, number: int) -> None:
         former = self.owners[topic_id][index]
         if former != _NOBODY:
             its = self.found[self.ids[former]][topic_id]

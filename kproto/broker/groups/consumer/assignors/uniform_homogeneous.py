@@ -35,7 +35,7 @@ def assign_uniform_homogeneous(group: GroupSpec) -> Assignment:
     ]
     least, extra = divmod(sum(group.partitions[it] for it in topics), len(ids))
     found: Assignment = {}
-    room: dict[str, int] = {}
+    quotas: dict[str, int] = {}
     for number, member_id in enumerate(ids):
         takes_extra = extra > 0
         quota = least + takes_extra
@@ -53,12 +53,12 @@ def assign_uniform_homogeneous(group: GroupSpec) -> Assignment:
             takes_extra = False  # a later member may have it already
             quota -= 1
         extra -= takes_extra
-        found[member_id], room[member_id] = reversed_topics(kept), quota
-    _fill(found, room, iter(free))
+        found[member_id], quotas[member_id] = reversed_topics(kept), quota
+    _fill(found, quotas, iter(free))
     return {member_id: reversed_topics(its) for member_id, its in found.items()}
 
 
-def _fill(found: Assignment, room: dict[str, int], free: Iterator[tuple[Uuid, int]]) -> None:
-    for member_id, quota in room.items():
+def _fill(found: Assignment, quotas: dict[str, int], free: Iterator[tuple[Uuid, int]]) -> None:
+    for member_id, quota in quotas.items():
         for _, (topic_id, index) in zip(range(quota), free, strict=False):
             found[member_id].setdefault(topic_id, set()).add(index)
