@@ -177,7 +177,7 @@ class Acceptor:
             connected.close()
         elif (error := task.exception()) is not None:
             if self._encryption is None:
-                logger.warning("%s was accepted and came to nothing: %r", peer, error)
+                logger.warning("%s: the accepted connection failed: %r", peer, error)
             else:
                 logger.warning("%s: no TLS: %s", peer, handshake_fault(fault or error))
             connected.close()

@@ -111,7 +111,7 @@ class SaslAuthenticator:
 
     def _refuse_instead_of_token(self, message: object) -> Response:
         self._authentication.reject_unexpected_request()
-        self.closing = "it sent something else where a token was due"
+        self.closing = "it sent another request in place of a SASL token"
         code = code_of("ILLEGAL_SASL_STATE")
         if isinstance(message, SaslHandshakeRequest):
             return SaslHandshakeResponse(error_code=code)

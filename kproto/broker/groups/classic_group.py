@@ -429,7 +429,7 @@ class ClassicGroup(Watchable):
             self._store(self, now)
         except BrokerResponseError as error:
             self._clear_assignments(error.name, now)
-            self._prepare_rebalance(f"the assignments are not written: {error}", now)
+            self._prepare_rebalance(f"the assignments are not stored: {error}", now)
             return
         self._transition(STABLE, "the leader sent the assignment", now)
         for member in self.members.values():
@@ -515,7 +515,7 @@ class ClassicGroup(Watchable):
         try:
             self._store(self, now)
         except BrokerResponseError as error:
-            logger.warning("group %s is not written: %s", log_safe(self.group_id), error)
+            logger.warning("group %s is not stored: %s", log_safe(self.group_id), error)
 
     def _transition(self, state: ClassicGroupState, reason: str, now: ClockReading) -> None:
         assert self.state in PREVIOUS_STATES[state], f"{self.state} cannot become {state}"

@@ -63,9 +63,9 @@ class Event(Enum):
     #: A JoinGroup of a member with changed protocols or metadata.
     REJOINED_WITH_CHANGES = "a member joins again, changed"
     #: A JoinGroup of a static member without a member id (KIP-345) that keeps the group's protocol.
-    STATIC_MEMBER_REPLACED = "a static member in place of its former self"
+    STATIC_MEMBER_REPLACED = "a restarted static member"
     #: The same, if the group would now select another protocol.
-    STATIC_MEMBER_REPLACED_WITH_CHANGES = "a static member in place of its former self, changed"
+    STATIC_MEMBER_REPLACED_WITH_CHANGES = "a restarted static member with changes"
     #: A SyncGroup of the leader.
     LEADER_SYNCED = "the leader's assignment"
     #: A SyncGroup of a follower.
@@ -74,7 +74,7 @@ class Event(Enum):
     #: A LeaveGroup of members or of pending member ids.
     MEMBERS_LEFT = "members left"
     #: The session of a member expired.
-    SESSION_EXPIRED = "a session is over"
+    SESSION_EXPIRED = "a session expired"
     #: A pending member id was not used in time.
     PENDING_MEMBER_EXPIRED = "a member id was not used"
     #: A DeleteGroups.
@@ -87,22 +87,24 @@ class Action(Enum):
     #: The generation ends, and the members must join again.
     PREPARE_REBALANCE = "a rebalance begins"
     #: The next generation starts if all members have joined; a first rebalance waits for its delay.
-    MAYBE_COMPLETE_JOIN = "go on when all have joined"
+    MAYBE_COMPLETE_JOIN = "start the generation when all members have joined"
     #: The same, in a first rebalance too.
-    MAYBE_COMPLETE_JOIN_WITHOUT_DELAY = "go on when all have joined, the first time too"
+    MAYBE_COMPLETE_JOIN_WITHOUT_DELAY = (
+        "start the generation when all members have joined, without a delay"
+    )
     #: JoinGroup or SyncGroup is answered with the current generation.
-    RESPOND = "tell what is"
+    RESPOND = "respond with the generation"
     #: The same without a rebalance; the new member id is stored (KIP-814 from v9 on).
-    RESPOND_TO_REPLACED_MEMBER = "tell what is, of the new member id"
+    RESPOND_TO_REPLACED_MEMBER = "respond with the generation, and store the new member id"
     #: The request waits.
     WAIT_FOR_LEADER = "wait for the leader"
     #: The assignment is stored, and all waiting SyncGroup requests are answered.
     STORE_ASSIGNMENT = "assign"
     #: The session timeout of the member starts anew.
-    RESET_SESSION = "the session goes on"
+    RESET_SESSION = "reset the session timeout"
     #: The same, and the response is REBALANCE_IN_PROGRESS.
-    RESET_SESSION_AND_REJOIN = "the session goes on, and the member shall join again"
-    REMOVE = "the group goes"
+    RESET_SESSION_AND_REJOIN = "reset the session timeout; the member must join again"
+    REMOVE = "delete the group"
     NOTHING = "nothing"
     UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
     REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"

@@ -132,7 +132,9 @@ class GroupCoordinator:
         """Returns the partition of a group. Raises NOT_COORDINATOR if the node does not lead it."""
         partition = self.partition(group_id)
         if partition is None or partition.leader_and_isr.leader != node_id:
-            raise api_error("NOT_COORDINATOR", f"broker {node_id} does not coordinate that group")
+            raise api_error(
+                "NOT_COORDINATOR", f"broker {node_id} is not the coordinator of the group"
+            )
         return partition
 
     # Groups
@@ -264,7 +266,7 @@ class GroupCoordinator:
             if places and error.name == _TOO_LARGE and self._remove_offsets(group, places, now):
                 return self._delete_expired_group(group, (), now)
             said = log_safe(group.group_id)
-            logger.warning("group %s stays, though over: %s", said, error)
+            logger.warning("expired group %s stays: %s", said, error)
             return False
         return True
 
@@ -286,7 +288,7 @@ class GroupCoordinator:
                     group, second, now
                 )
             said = log_safe(group.group_id)
-            logger.warning("offsets of group %s stay, though over: %s", said, error)
+            logger.warning("expired offsets of group %s stay: %s", said, error)
             return False
         for place in places:
             group.offsets.remove(*place)
@@ -311,7 +313,7 @@ class GroupCoordinator:
         for group_id, stored in found.items():
             self._groups.restore(group_id, stored, now)
         if found:
-            logger.info("%s-%d: %d groups are read", OFFSETS_TOPIC, index, len(found))
+            logger.info("%s-%d: loaded %d groups", OFFSETS_TOPIC, index, len(found))
 
     def _unload(self, index: int) -> None:
         loaded = self._loaded.pop(index)
@@ -332,7 +334,7 @@ def _records(partition: Partition) -> Iterator[Record]:
         try:
             records = list(batch.records(from_offset=partition.log.start_offset))
         except KprotoError as error:
-            logger.warning("%s-%d is read past: %s", OFFSETS_TOPIC, partition.index, error)
+            logger.warning("%s-%d: skipped a batch: %s", OFFSETS_TOPIC, partition.index, error)
             continue
         yield from records
 
@@ -514,7 +516,7 @@ class GroupMetadataManager:
             logger.info("group %s is new, of the consumer protocol", said)
             return
         group.offsets = former.offsets
-        logger.info("group %s is a %s group from now on", said, group.type)
+        logger.info("group %s is now a %s group", said, group.type)
         if isinstance(former, ClassicGroup):
             former.unload("REBALANCE_IN_PROGRESS")
         former.mark_dead()

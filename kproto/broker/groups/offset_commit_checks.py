@@ -80,7 +80,7 @@ def validate_offset_commit(
     if generation < 0 and not member_id and instance_id is None:
         raise api_error(
             "UNKNOWN_MEMBER_ID",
-            f"group {group.group_id!r} has members, and who commits is none of them",
+            f"group {group.group_id!r} has members, and the commit names none of them",
         )
     group.check_member(member_id, instance_id)
     if generation != group.generation:
@@ -110,5 +110,5 @@ def validate_offset_delete(group: OffsetDeleteGroup | None) -> None:
     if group.state != ClassicGroupState.EMPTY and group.protocol_type != "consumer":
         raise api_error(
             "NON_EMPTY_GROUP",
-            f"group {group.group_id!r} has members, and they are no consumers",
+            f"group {group.group_id!r} has members that are not consumers",
         )

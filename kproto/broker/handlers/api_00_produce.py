@@ -108,9 +108,7 @@ def _partition(
 ) -> PartitionProduceResponse:
     try:
         if denied is not None:
-            raise api_error(
-                denied, "who writes transactional records must have the right to its id"
-            )
+            raise api_error(denied, "the client may not write with its transactional id")
         found = authorized_topic(
             context,
             Operation.WRITE,
@@ -127,7 +125,7 @@ def _partition(
         if request.acks == _ALL_IN_SYNC:
             found.check_in_sync(data.index)
         now_ms = context.clock.now_ms()
-        if not context.cluster.room.has(len(data.records or b"")):
+        if not context.cluster.storage_limit.has(len(data.records or b"")):
             context.cluster.topics.apply_retention(now_ms)
         appended = append_records(partition, found.config, data.records, version, now_ms)
         start_offset = found.after_retention(data.index, now_ms).log.start_offset

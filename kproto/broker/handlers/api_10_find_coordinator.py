@@ -83,5 +83,5 @@ def _coordinator(context: Context, key_type: int, key: str, version: int) -> End
     node = context.cluster.coordinator(CoordinatorType(key_type), key)
     endpoint = context.cluster.endpoint_of(node, context.endpoint.listener)
     if endpoint is None:
-        raise api_error("COORDINATOR_NOT_AVAILABLE", "nobody leads the partition of that key")
+        raise api_error("COORDINATOR_NOT_AVAILABLE", "the partition of the key has no leader")
     return endpoint

@@ -52,7 +52,7 @@ def describe_acls(
             request.permission_type,
         )
         if 0 in words:
-            raise api_error("INVALID_REQUEST", "a word of the filter is 0, which is none")
+            raise api_error("INVALID_REQUEST", "a code of the filter is 0 (unknown)")
     except BrokerResponseError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.detail)
     found: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}

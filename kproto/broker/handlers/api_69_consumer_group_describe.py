@@ -31,7 +31,7 @@ from ..authorization import allows, authorized_operations, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..groups import ConsumerGroup
-from ..groups.consumer.consumer_group_member import ConsumerGroupMember, places
+from ..groups.consumer.consumer_group_member import ConsumerGroupMember, partitions_of
 from ..registry import handles
 
 _CLASSIC: Final = 0
@@ -86,7 +86,7 @@ def _described(context: Context, group_id: str) -> DescribedGroup:
 def _member(context: Context, group: ConsumerGroup, member: ConsumerGroupMember) -> Member:
     target = group.persisted.target_assignment_of(member.member_id)
     held: dict[Uuid, set[int]] = {}  # partitions to revoke included
-    for topic_id, index in places(member):
+    for topic_id, index in partitions_of(member):
         held.setdefault(topic_id, set()).add(index)
     return Member(
         member_id=member.member_id,

@@ -220,7 +220,7 @@ class SaslSession:
                 self.phase = SaslState.HANDSHAKE
             elif now > self._ends_at:
                 self.phase = SaslState.ENDED
-                return "its session has ended, and it did not authenticate again"
+                return "its session expired without re-authentication"
         admitted = ALLOWED_REQUESTS[self.phase]
         if admitted is None or api_key in admitted:
             return None

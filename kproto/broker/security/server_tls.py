@@ -57,8 +57,8 @@ class ServerTls:
             )
         if self.client_auth == "none" and self.client_ca is not None:
             raise ConfigurationError(
-                "client_ca is set and client_auth is 'none', so that nobody is asked: set"
-                " client_auth to 'required' or 'requested'"
+                "client_ca is set and client_auth is 'none', so that no client certificate is"
+                " requested: set client_auth to 'required' or 'requested'"
             )
 
 
@@ -122,15 +122,15 @@ _FAULTS: Final = {
     "WRONG_VERSION_NUMBER": "the client does not speak TLS",
     "HTTP_REQUEST": "the client speaks HTTP without TLS",
     "HTTPS_PROXY_REQUEST": "the client speaks HTTP without TLS",
-    "UNSUPPORTED_PROTOCOL": "the client speaks no version of TLS that is taken here",
-    "NO_SHARED_CIPHER": "the client takes no cipher that we have",
+    "UNSUPPORTED_PROTOCOL": "the client supports no TLS version of the broker",
+    "NO_SHARED_CIPHER": "the client supports no cipher of the broker",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client shows no certificate, and client_auth is"
     " 'required'",
     "CERTIFICATE_VERIFY_FAILED": "the client's certificate is not trusted",
-    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust our certificate",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "the client does not take our certificate",
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client finds our certificate expired",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not take our certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the broker's certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client rejects the broker's certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the broker's certificate is expired for the client",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client rejects the broker's certificate",
 }
 
 

@@ -66,8 +66,8 @@ class GroupStore(Protocol):
 class Timer(Enum):
     """The timeouts of a member; the text is the reason if one expires."""
 
-    SESSION = "its session is over"
-    REBALANCE = "it did not give up partitions in time"
+    SESSION = "its session expired"
+    REBALANCE = "it did not revoke partitions in time"
     JOIN = "it did not join again in time"
     SYNC = "it did not ask for its assignment in time"
 
@@ -284,7 +284,7 @@ class ConsumerGroup:
             self.finish(change, now)
         except BrokerResponseError as error:
             said = log_safe(self.group_id)
-            logger.warning("group %s: expressions are not looked up: %s", said, error)
+            logger.warning("group %s: regular expressions are not resolved: %s", said, error)
 
     # Timeouts
 
@@ -299,7 +299,7 @@ class ConsumerGroup:
             try:
                 self.fence([member], timer.value, now.at(due))
             except BrokerResponseError as error:
-                logger.warning("group %s is not written: %s", log_safe(self.group_id), error)
+                logger.warning("group %s is not stored: %s", log_safe(self.group_id), error)
                 self._due[timer, member_id] = _Due(now.ms + _AGAIN_MS, epoch)
 
     def start_timer(
