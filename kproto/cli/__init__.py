@@ -1,9 +1,9 @@
-"""The command line, `kproto COMMAND`; each command has two modules here.
+"""Implements the command line, `kproto COMMAND`; each command has two modules here.
 
-One brings `add_command(commands)`, which describes the arguments and sets `runs_in` to the name of
-the other, whose `run(options)` returns the exit code. That one is imported when its command is
-asked for, so that `kproto --help` need not wait for all of kproto. 0 is success, 1 an error that
-was said in one line, 2 wrong arguments.
+The first has `add_command(commands)`, which describes the arguments and sets `runs_in` to the name
+of the second, whose `run(options)` returns the exit code. The second is imported when its command
+runs, so that `kproto --help` does not load all of kproto. 0 is success, 1 an error that was printed
+in one line, 2 wrong arguments.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from . import broker, capture, decode, diff, explorer, fuzz, inspect, proxy, vec
 
 __all__ = ["main"]
 
-#: What is wrong where no more can be written: a full disk, a quota, a device that fails.
+#: Errors after which the output takes no more: a full disk, a quota, a device that fails.
 _OUTPUT_ENDED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 _COMMANDS = (broker, inspect, diff, explorer, decode, proxy, capture, fuzz, vectors)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that `arguments` (those of the process by default) name; the exit code."""
+    """Runs the command in `arguments` (by default those of the process); returns the exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # one of few letters takes the others escaped
+        if isinstance(stream, io.TextIOWrapper):  # an encoding with few characters gets escapes
             stream.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(
         prog="kproto", description="Kafka from its own message definitions."
@@ -43,17 +43,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in _COMMANDS:
         command.add_command(commands)
     for described in commands.choices.values():
-        if described.get_default("takes_version"):  # of a message, not of this program
+        if described.get_default("takes_version"):  # the version of a message, not of this program
             continue
         described.add_argument("--version", action="version", version=version)
     options = parser.parse_args(arguments)
     try:
         code: int = import_module(f"{__name__}.{options.runs_in}").run(options)
-        sys.stdout.flush()  # here, where a reader that went away is noticed quietly
+        sys.stdout.flush()  # raises BrokenPipeError here, if the reader is gone
     except KprotoError as error:
         print(f"kproto: error: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # the reader has what it wanted, as `head` does
+    except BrokenPipeError:  # the reader closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -63,5 +63,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"kproto: error: the output cannot be written: {error.strerror}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return 130  # as a shell says it of a process that Ctrl-C has ended
+        return 130  # the exit code of a shell after Ctrl-C
     return code

@@ -1,4 +1,4 @@
-"""The arguments of `kproto broker`: the broker in memory, from the terminal.
+"""Describes the arguments of `kproto broker`, which runs the embedded broker.
 
 Knows no broker; `run_broker` runs it.
 """
@@ -16,7 +16,7 @@ _MAX_STORED_BYTES = 1_073_741_824  # that of the settings
 
 
 class ListenerToOpen(NamedTuple):
-    """What `--listener` says."""
+    """Holds the value of `--listener`."""
 
     protocol: str
     host: str
@@ -24,26 +24,26 @@ class ListenerToOpen(NamedTuple):
 
 
 class TopicToCreate(NamedTuple):
-    """What `--topic` says; None for the default number of partitions."""
+    """Holds the value of `--topic`; None for the default number of partitions."""
 
     name: str
     partitions: int | None
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "broker",
         help="run a Kafka broker in memory, or several",
         description="Runs a Kafka broker in memory until Ctrl-C, or a cluster of them. Its first "
-        "line ends with the addresses that clients need. What it stores is gone when it ends.",
+        "line ends with the addresses that clients need. Its records are lost when it ends.",
     )
     parser.add_argument(
         "--brokers",
         type=int,
         default=1,
         metavar="N",
-        help="how many brokers; they listen at the port and those behind it (%(default)s)",
+        help="number of brokers; they listen at the port and the next ones (%(default)s)",
     )
     parser.add_argument(
         "--rack",
@@ -51,30 +51,30 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         action="append",
         default=[],
         metavar="RACK",
-        help="where the first broker stands, then the second and so on; once for each of them",
+        help="rack of the first broker, then of the second and so on; once for each of them",
     )
     parser.add_argument(
         "--replica-selector",
         metavar="NAME",
-        help="with RackAwareReplicaSelector, consumers are told to read in their rack (nobody is)",
+        help="with RackAwareReplicaSelector, consumers read from replicas in their rack (none)",
     )
     parser.add_argument(
         "--release",
         metavar="RELEASE",
-        help="answer what Kafka of this release does, such as 0.9, 3.9.2 or 4.4 (all there is)",
+        help="support the versions of this Kafka release, such as 0.9, 3.9.2 or 4.4 (all known)",
     )
-    parser.add_argument("--host", help="where to listen (127.0.0.1)")
+    parser.add_argument("--host", help="host of the listener (127.0.0.1)")
     parser.add_argument("--port", type=int, help="TCP port; 0 lets the system choose (9092)")
     parser.add_argument(
         "--advertised-host",
         metavar="HOST",
-        help="the name that clients shall connect to, if not that of --host",
+        help="the host that clients connect to, if not that of --host",
     )
     parser.add_argument(
         "--advertised-port",
         type=int,
         metavar="PORT",
-        help="the port that clients shall connect to, if not that of --port",
+        help="the port that clients connect to, if not that of --port",
     )
     _add_security(parser)
     parser.add_argument(
@@ -91,14 +91,14 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         type=int,
         default=1,
         metavar="N",
-        help="partitions of a topic for which nobody says how many (%(default)s)",
+        help="partitions of a topic without a number of its own (%(default)s)",
     )
     parser.add_argument(
         "--max-stored-bytes",
         type=int,
         default=_MAX_STORED_BYTES,
         metavar="N",
-        help="what all records together may take in memory (%(default)s)",
+        help="most bytes of memory for all records together (%(default)s)",
     )
     parser.add_argument(
         "--auto-create-topics",
@@ -112,7 +112,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _add_security(parser: argparse.ArgumentParser) -> None:
-    """Describe how clients come in."""
+    """Describes the arguments for listeners, authentication and authorization."""
     parser.add_argument(
         "--listener",
         dest="listeners",
@@ -120,7 +120,7 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=parse_listener,
         metavar="PROTOCOL://HOST:PORT",
-        help=f"where to listen, by which protocol ({', '.join(_PROTOCOLS)}), in place of --host "
+        help=f"listener and its security protocol ({', '.join(_PROTOCOLS)}), instead of --host "
         "and --port; may be given several times",
     )
     parser.add_argument(
@@ -130,14 +130,14 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=parse_user,
         metavar="NAME:PASSWORD",
-        help="who may come in by SASL; may be given several times; without it whoever shows an "
-        "unsigned token of OAUTHBEARER. Whoever sees the processes of this machine sees it",
+        help="user for SASL (PLAIN, SCRAM); may be given several times. The password is visible in "
+        "the process list of this machine",
     )
     parser.add_argument(
         "--unsecured-tokens",
         action="store_true",
-        help="also take bearer tokens that nobody has signed (OAUTHBEARER, KIP-255): anybody comes "
-        "in by them as anybody, super users too",
+        help="also accept unsigned bearer tokens (OAUTHBEARER, KIP-255): any client can then "
+        "authenticate as any user, super users included",
     )
     parser.add_argument(
         "--tls-certificate", metavar="FILE", help="the broker's certificate, PEM, for SSL"
@@ -148,7 +148,7 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tls-client-ca",
         metavar="FILE",
-        help="who signs certificates of clients, PEM; clients must show one then",
+        help="CA that signs the certificates of clients, PEM; clients must then show one",
     )
     parser.add_argument(
         "--acl",
@@ -156,8 +156,8 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ACL",
-        help="who may do what, such as 'allow User:alice read topic orders-*'; may be given "
-        "several times, and then nobody may do anything else",
+        help="an ACL such as 'allow User:alice read topic orders-*'; may be given several times. "
+        "All other operations are denied then",
     )
     parser.add_argument(
         "--super-user",
@@ -165,13 +165,13 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TYPE:NAME",
-        help="who may do everything, such as User:admin, and nobody else without --acl; may be "
-        "given several times",
+        help="a principal with all rights, such as User:admin; may be given several times. Others "
+        "have no rights then without --acl",
     )
 
 
 def parse_listener(text: str) -> ListenerToOpen:
-    """Read PROTOCOL://HOST:PORT."""
+    """Reads PROTOCOL://HOST:PORT."""
     protocol, _, address = text.partition("://")
     host, _, port = address.rpartition(":")
     if protocol not in _PROTOCOLS or not host:
@@ -184,15 +184,15 @@ def parse_listener(text: str) -> ListenerToOpen:
 
 
 def parse_user(text: str) -> tuple[str, str]:
-    """Read NAME:PASSWORD; what is wrong is said without it."""
+    """Reads NAME:PASSWORD; errors do not quote it."""
     name, _, password = text.partition(":")
     if not name or not password:
-        raise argparse.ArgumentTypeError("a user is NAME:PASSWORD, and neither is empty")
+        raise argparse.ArgumentTypeError("a user is NAME:PASSWORD, and neither may be empty")
     return name, password
 
 
 def parse_topic(text: str) -> TopicToCreate:
-    """Read NAME or NAME:PARTITIONS."""
+    """Reads NAME or NAME:PARTITIONS."""
     name, colon, partitions = text.partition(":")
     if not colon:
         return TopicToCreate(name, None)

@@ -1,4 +1,4 @@
-"""The arguments of `kproto capture`: what passed, from recordings and captures of packets.
+"""Describes the arguments of `kproto capture`, which lists the traffic of recordings and captures.
 
 Knows no file formats; `run_capture` reads them.
 """
@@ -13,13 +13,13 @@ __all__ = ["add_command"]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "capture",
-        help="list what passed between clients and brokers, from a recording or a capture",
+        help="list requests and responses between clients and brokers, from a recording or capture",
         description="Lists the requests in a recording of kproto proxy, or in a pcap or pcapng "
-        "file of tcpdump (which needs kproto[capture]), each with its answer, in the order in "
-        "which the answers came.",
+        "file of tcpdump (which needs kproto[capture]), each with its response, in the order of "
+        "the responses.",
     )
     parser.add_argument("file", metavar="FILE", help="the file; - for the standard input")
     parser.add_argument(
@@ -28,14 +28,14 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         action="append",
         type=int,
         metavar="PORT",
-        help="a port of brokers in a capture; may be given several times (default: what parses)",
+        help="a port of brokers in a capture; may be given several times (default: detected)",
     )
     add_filters(parser)
     parser.add_argument("--stats", action="store_true", help="sums by API instead of the list")
     parser.add_argument(
-        "--open", type=int, metavar="N", help="line N as kproto decode shows it, not the list"
+        "--open", type=int, metavar="N", help="print line N as kproto decode does, not the list"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON, one object a line")
+    parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
     parser.add_argument(
         "--show-secrets", action="store_true", help="with --open: show SASL tokens and the like"
     )

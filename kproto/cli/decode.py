@@ -1,6 +1,6 @@
-"""The arguments of `kproto decode`: any bytes, annotated.
+"""Describes the arguments of `kproto decode`, which annotates any bytes.
 
-Knows no bytes; `run_decode` takes them apart.
+Knows no bytes; `run_decode` dissects them.
 """
 
 from __future__ import annotations
@@ -10,21 +10,20 @@ from typing import Final
 
 __all__ = ["add_command"]
 
-#: Most nodes that are printed: more than anybody reads. `--all` lifts it.
+#: Most nodes that are printed by default; `--all` prints every node.
 _SHOWN_NODES: Final = 2000
 
-#: Most bytes of input: more than a frame may have, and room for it as hex.
+#: Most bytes of input: a frame of the largest size, as hex.
 _MAX_INPUT_BYTES: Final = 268_435_456
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "decode",
-        help="take any bytes of the protocol apart, byte by byte",
-        description="Prints what each byte of a request, a response or records is. A request with "
-        "its header says itself what it is; for anything else name the message, or let it be "
-        "guessed.",
+        help="dissect any bytes of the protocol, byte by byte",
+        description="Explains each byte of a request, a response or records. The header of a "
+        "request names its message; for other bytes give --message, or --guess.",
     )
     parser.add_argument(
         "bytes",
@@ -38,10 +37,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--form",
         choices=("auto", "hex", "base64", "binary"),
         default="auto",
-        help="what the input is (%(default)s)",
+        help="format of the input (%(default)s)",
     )
     parser.add_argument(
-        "--message", metavar="NAME|API_KEY", help="what the bytes are, such as Fetch or 1"
+        "--message", metavar="NAME|API_KEY", help="the message in the bytes, such as Fetch or 1"
     )
     parser.add_argument("--version", type=int, metavar="N", help="the version of the message")
     parser.add_argument(
@@ -51,7 +50,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--part",
         choices=("frame", "message", "body"),
         help="a frame with its size, a message with its header, or a body alone "
-        "(by default what fits)",
+        "(detected by default)",
     )
     parser.add_argument(
         "--records",
@@ -62,37 +61,36 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--records-of",
         default="",
         metavar="TOPIC",
-        help="the topic that the records are from, such as __consumer_offsets, where the message "
-        "does not name it",
+        help="topic of the records, such as __consumer_offsets, if the message does not name it",
     )
     parser.add_argument(
-        "--guess", action="store_true", help="say which messages and versions they could be"
+        "--guess", action="store_true", help="rank the messages and versions that they could be"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON (docs/decode.md)")
+    parser.add_argument("--json", action="store_true", help="print JSON (docs/how-to/decode.md)")
     parser.add_argument(
         "--max-nodes",
         type=int,
         default=_SHOWN_NODES,
         metavar="N",
-        help="print at most so many nodes (%(default)s)",
+        help="print at most N nodes (%(default)s)",
     )
     parser.add_argument("--all", action="store_true", help="print every node")
     parser.add_argument(
         "--show-secrets",
         action="store_true",
-        help="print SASL tokens, passwords, HMACs and what else is secret",
+        help="print SASL tokens, passwords, HMACs and other secrets",
     )
     parser.add_argument(
-        "--about", action="store_true", help="print what each field is for, where that is known"
+        "--about", action="store_true", help="print the purpose of each field, if it is known"
     )
     parser.add_argument(
-        "--width", type=int, metavar="COLUMNS", help="of the terminal (by default what it has)"
+        "--width", type=int, metavar="COLUMNS", help="columns of the output (the terminal's)"
     )
     parser.add_argument(
         "--max-input-bytes",
         type=int,
         default=_MAX_INPUT_BYTES,
         metavar="N",
-        help="read at most so many bytes of input (%(default)s)",
+        help="read at most N bytes of input (%(default)s)",
     )
     parser.set_defaults(runs_in="run_decode", takes_version=True)

@@ -1,4 +1,4 @@
-"""The arguments of `kproto diff`: what two releases of Kafka speak otherwise.
+"""Describes the arguments of `kproto diff`, which compares the versions of two Kafka releases.
 
 Knows no release; `run_diff` compares them.
 """
@@ -11,12 +11,12 @@ __all__ = ["add_command"]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "diff",
-        help="show what two releases of Kafka speak otherwise",
-        description="Compares the versions that two releases speak, from 0.8.2.0 to 4.4.0: APIs "
-        "that came and went, ranges that changed, and the fields of each version that came.",
+        help="show which versions differ between two releases of Kafka",
+        description="Compares the versions that two releases support, from 0.8.2.0 to 4.4.0: APIs "
+        "that were added or removed, ranges that changed, and the fields of each added version.",
     )
     for name in ("older", "newer"):
         parser.add_argument(name, metavar=name.upper(), help="a release such as 3.9.2")

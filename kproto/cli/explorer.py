@@ -1,6 +1,6 @@
-"""The arguments of `kproto explorer`: the page to study the protocol.
+"""Describes the arguments of `kproto explorer`, the page to study the protocol.
 
-Knows no page; `run_explorer` makes it.
+Knows no page; `run_explorer` builds it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["add_command"]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "explorer",
         help="open a page to study the protocol and to decode bytes",
@@ -22,6 +22,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--out",
         metavar="FILE",
-        help="write the page there and open nothing; - is the standard output",
+        help="write the page to this file and open nothing; - is the standard output",
     )
     parser.set_defaults(runs_in="run_explorer")

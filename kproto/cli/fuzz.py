@@ -1,4 +1,4 @@
-"""The arguments of `kproto fuzz`: odd and broken messages for any implementation.
+"""Describes the arguments of `kproto fuzz`: odd and broken messages for any implementation.
 
 Knows no case; `run_fuzz` runs them.
 """
@@ -18,13 +18,13 @@ _TIMEOUT_S = 5.0
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "fuzz",
-        help="put odd and broken messages to an implementation or a broker",
-        description="Puts sound, odd and broken messages to a command that answers lines of JSON "
-        "(docs/fuzzing.md), and says what it does that the judge does not; or sends broken "
-        "frames to a broker. The exit code is 1 when there are findings that are not harmless.",
+        help="send odd and broken messages to an implementation or a broker",
+        description="Sends valid, odd and broken messages to a command that answers lines of JSON "
+        "(docs/how-to/fuzzing.md), and reports each difference from the judge; or sends broken frames to "
+        "a broker. The exit code is 1 if there are findings that are not harmless.",
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--command", help="the command under test, as one text")
@@ -32,14 +32,14 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--judge",
         choices=("auto", "java", "kproto"),
-        help="who says what is right: Kafka's Java classes (a checkout and Java are needed), "
-        "kproto's codec, or the first that can be had (auto)",
+        help="source of the right answers: Kafka's Java classes (a checkout and Java are needed), "
+        "kproto's codec, or the first that is available (auto)",
     )
     parser.add_argument(
         "--package",
         metavar="NAME",
-        help="the command speaks the messages of this generated package, as Python imports it "
-        "from here; its codec judges",
+        help="the command implements the messages of this generated package, as Python imports it "
+        "from here; its codec is the judge",
     )
     parser.add_argument(
         "--messages",
@@ -53,20 +53,20 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--cases",
         type=int,
         metavar="N",
-        help=f"how many cases ({_CASES}), or frames to a broker ({_BROKER_FRAMES})",
+        help=f"number of cases ({_CASES}), or of frames to a broker ({_BROKER_FRAMES})",
     )
-    parser.add_argument("--time", type=float, metavar="S", help="end after so many seconds")
+    parser.add_argument("--time", type=float, metavar="S", help="end after S seconds")
     parser.add_argument(
         "--timeout",
         type=float,
         metavar="S",
-        help=f"how long an answer may take ({_TIMEOUT_S:g})",
+        help=f"most seconds for an answer ({_TIMEOUT_S:g})",
     )
     parser.add_argument(
-        "--no-shrink", action="store_true", help="leave the examples as large as they were found"
+        "--no-shrink", action="store_true", help="keep the examples as large as they were found"
     )
     parser.add_argument(
-        "--replay", metavar="CASE", help="one case out of a report: its JSON, a file, or -"
+        "--replay", metavar="CASE", help="one case of a report: its JSON, a file, or -"
     )
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON; - for the output")
     parser.add_argument("--html", metavar="FILE", help="write the report as one page")
@@ -80,11 +80,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--not-loopback",
         action="store_true",
-        help="the broker may be on another machine; --it-may-break must say so too",
+        help="the broker may be on another machine; needs --it-may-break too",
     )
     parser.add_argument(
         "--it-may-break",
         action="store_true",
-        help="that broker, and what it stores, may be lost",
+        help="that broker and its records may be lost",
     )
     parser.set_defaults(runs_in="run_fuzz")

@@ -1,4 +1,4 @@
-"""The arguments of `kproto inspect`: the layout of a message, version by version.
+"""Describes the arguments of `kproto inspect`: the layout of a message, version by version.
 
 Knows no message; `run_inspect` prints them.
 """
@@ -11,13 +11,13 @@ __all__ = ["add_command"]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "inspect",
-        help="show the layout of a message, and what its versions changed",
-        description="Shows what one version of a message holds: where each field stands, its type, "
-        "default, tag, size and meaning. Lists messages when no name, a part of a name or an api "
-        "key is given.",
+        help="show the layout of a message, and the changes of its versions",
+        description="Shows the layout of one version of a message: the offset of each field, its "
+        "type, default, tag, size and meaning. Lists messages if no name, a part of a name or an "
+        "api key is given.",
     )
     parser.add_argument(
         "name",
@@ -35,7 +35,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         type=int,
         nargs=2,
         metavar=("OLDER", "NEWER"),
-        help="show what changes from one version to the other",
+        help="show the changes from one version to another",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.set_defaults(runs_in="run_inspect", takes_version=True)

@@ -1,6 +1,6 @@
-"""`-X NAME=VALUE` and `--properties FILE`: the arguments that say how to reach a secured broker.
+"""Describes `-X NAME=VALUE` and `--properties FILE`, the arguments to reach a secured broker.
 
-Shared by commands that speak to brokers. Knows no command; `given_properties` reads them.
+Several commands share them. Knows no command; `read_properties` reads their values.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ __all__ = ["add_properties"]
 
 
 def add_properties(parser: argparse.ArgumentParser) -> None:
-    """Describe the two arguments."""
+    """Describes the two arguments."""
     parser.add_argument(
         "--properties",
         metavar="FILE",
-        help="a client.properties file that says how to reach the broker: TLS and SASL "
-        "(docs/security-properties.md)",
+        help="a client.properties file with TLS and SASL for the broker "
+        "(docs/reference/client-properties.md)",
     )
     parser.add_argument(
         "-X",

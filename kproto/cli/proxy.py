@@ -1,4 +1,4 @@
-"""The arguments of `kproto proxy`: a proxy that tells what passes.
+"""Describes the arguments of `kproto proxy`, which forwards connections and prints their traffic.
 
 Knows no proxy; `run_proxy` runs it.
 """
@@ -15,13 +15,13 @@ _MAX_RECORDED_BYTES = 1_073_741_824  # that of the recorder
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "proxy",
-        help="pass on between clients and brokers, and tell what passes",
-        description="Listens at one address, passes every byte on to the broker at another, and "
-        "prints each request and response, until Ctrl-C. With --rewrite clients stay behind the "
-        "proxy, whatever addresses the brokers advertise.",
+        help="forward between clients and brokers, and print requests and responses",
+        description="Listens at one address, forwards every byte to the broker at another, and "
+        "prints each request and response, until Ctrl-C. With --rewrite clients stay connected "
+        "through the proxy, whatever addresses the brokers advertise.",
     )
     parser.add_argument("listen", metavar="LISTEN", help="host:port for clients; port 0 is any")
     parser.add_argument("target", metavar="TARGET", help="host:port of a broker")
@@ -33,7 +33,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--advertised-host",
         metavar="HOST",
-        help="with --rewrite: the name that clients shall connect to, if not that of LISTEN",
+        help="with --rewrite: the host that clients connect to, if not that of LISTEN",
     )
     parser.add_argument(
         "--first-broker-port",
@@ -44,39 +44,39 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     add_properties(parser)
     add_filters(parser)
-    parser.add_argument("--json", action="store_true", help="print a JSON object a line")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print no requests, responses")
+    parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
     parser.add_argument(
-        "--record", metavar="FILE", help="record all that passes, for kproto capture"
+        "-q", "--quiet", action="store_true", help="print no requests and responses"
     )
+    parser.add_argument("--record", metavar="FILE", help="record all traffic for kproto capture")
     parser.add_argument(
         "--max-bytes",
         type=int,
         default=_MAX_RECORDED_BYTES,
         metavar="N",
-        help="largest recording; the proxy goes on without (%(default)s)",
+        help="largest recording; the proxy then continues without it (%(default)s)",
     )
     parser.add_argument(
         "--show-secrets",
         action="store_true",
-        help="log SASL tokens, and record them and other secrets as they are",
+        help="log SASL tokens, and record them and other secrets unredacted",
     )
     parser.set_defaults(runs_in="run_proxy")
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    """Describe which requests and responses are shown."""
+    """Describes the arguments that filter requests and responses."""
     parser.add_argument(
         "--api",
         dest="apis",
         action="append",
         metavar="NAME[,NAME]",
-        help="show these APIs alone, such as Fetch,Produce; api keys too",
+        help="show only these APIs, such as Fetch,Produce; api keys too",
     )
     parser.add_argument(
         "--client-id",
         dest="client_ids",
         action="append",
         metavar="PATTERN",
-        help="show these clients alone, such as 'billing-*'; may be given several times",
+        help="show only these clients, such as 'billing-*'; may be given several times",
     )

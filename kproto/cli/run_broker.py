@@ -1,4 +1,4 @@
-"""Runs the broker that `kproto broker` asks for, until it is told to stop."""
+"""Runs the broker of `kproto broker` until a signal stops it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MECHANISMS_OF_USERS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the broker until SIGINT or SIGTERM; the exit code."""
+    """Runs the broker until SIGINT or SIGTERM; returns the exit code."""
     users = _users(options)
     settings = BrokerSettings(
         listeners=tuple(_listener(each, options) for each in options.listeners),
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _address(options: argparse.Namespace) -> dict[str, Any]:
-    """Where it listens without listeners, which have addresses of their own."""
+    """Returns host and port, unless listeners have addresses of their own."""
     if not options.listeners:
         return {
             "host": _HOST if options.host is None else options.host,
@@ -64,24 +64,28 @@ def _address(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _users(options: argparse.Namespace) -> dict[str, str]:
-    """Who may come in; ConfigurationError where nobody would ask, or nobody could come in."""
+    """Returns the users. Raises ConfigurationError without a SASL listener, or without users for
+    it.
+    """
     users = dict(options.users)
     if len(users) < len(options.users):
-        raise ConfigurationError("--user names somebody twice; give each one password")
+        raise ConfigurationError("--user names a user twice; give each user one password")
     asked = any(each.protocol.startswith("SASL") for each in options.listeners)
     for option, given in (("--user", users), ("--unsecured-tokens", options.unsecured_tokens)):
         if given and not asked:
             raise ConfigurationError(
-                f"{option} is given, and no listener asks who comes: give --listener "
+                f"{option} is given, and no listener has SASL: give --listener "
                 "SASL_PLAINTEXT://… or SASL_SSL://…"
             )
     if asked and not users and not options.unsecured_tokens:
-        raise ConfigurationError("nobody could come in by SASL; give --user")
+        raise ConfigurationError("a listener has SASL, and no user can authenticate; give --user")
     return users
 
 
 def _mechanisms(options: argparse.Namespace) -> tuple[str, ...]:
-    """Those of a listener with SASL. Tokens without a signature let in anybody as anybody."""
+    """Returns the mechanisms of a SASL listener. OAUTHBEARER accepts unsigned tokens of any
+    user.
+    """
     users = _MECHANISMS_OF_USERS if options.users else ()
     return (*users, "OAUTHBEARER") if options.unsecured_tokens else users
 

@@ -1,4 +1,4 @@
-"""Lists what `kproto capture` is asked for."""
+"""Lists the traffic that `kproto capture` reads."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ from typing import Any, BinaryIO, Final
 
 from ..study import Node, annotate_frame, to_text
 from ..study.conversations import Event, Kind, Side
-from ..study.flows import Passed, Unread, of_recording, of_segments
-from ..study.listing import (
+from ..study.exchanges import (
     Exchange,
     exchange_as_json,
     exchange_as_text,
-    exchanges,
     opened,
+    pair_exchanges,
     stats_as_json,
     stats_as_table,
-    stats_of,
+    stats_by_api,
 )
-from ..study.pcap import Skipped, is_capture, read_segments
+from ..study.flows import ConnectionEvent, OtherTraffic, events_of_recording, events_of_segments
+from ..study.pcap import SkippedPackets, is_capture, read_segments
 from ..study.recording import is_recording, read_recording
 from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError, DecodeError, KprotoError
-from .run_proxy import filter_of
+from .run_proxy import event_filter
 
 __all__ = ["run"]
 
-#: How much of a file says what it is.
+#: Leading bytes of a file that identify its format.
 _START_BYTES: Final = 64
 
-#: Columns of a line where the output is no terminal.
+#: Columns of a line if the output is no terminal.
 _WIDTH: Final = 100
 
-#: How often the bar moves, in bytes read.
+#: Bytes read between two updates of the progress bar.
 _BAR_STEP: Final = 4_194_304
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the list, the sums or one exchange; the exit code."""
+    """Prints the list, the sums or one exchange; returns the exit code."""
     for port in options.ports or ():
         check_whole_number("--port", port, 1, 65_535)
     if options.open is not None:
         check_whole_number("--open", options.open, 1)
-    skipped, unread = Skipped(), Unread()
+    skipped, other_traffic = SkippedPackets(), OtherTraffic()
     try:
         with _opened_file(options.file) as file:
-            passed = _passed(file, options, skipped, unread)
-            code = _print(exchanges(passed), options)
+            passed = _passed(file, options, skipped, other_traffic)
+            code = _print(pair_exchanges(passed), options)
             if options.open is None:
                 sys.stdout.flush()
-                _say_what_was_left_out(skipped, unread)
-    except BrokenPipeError:  # who read the list has enough
+                _say_what_was_left_out(skipped, other_traffic)
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
@@ -68,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
 def _print(listed: Iterator[Exchange], options: argparse.Namespace) -> int:
     if options.open is not None:
         return _print_opened(listed, options)
-    shown = filter_of(options)
-    chosen = (exchange for exchange in listed if shown.takes(exchange.event))
+    shown = event_filter(options)
+    chosen = (exchange for exchange in listed if shown.matches(exchange.event))
     if options.stats:
         _print_stats(chosen, options)
         return 0
@@ -81,7 +81,7 @@ def _print(listed: Iterator[Exchange], options: argparse.Namespace) -> int:
 
 
 def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> None:
-    """The sums of what can be read; raises DecodeError behind them where that is not all."""
+    """Prints the sums of readable exchanges; then raises DecodeError if some are unreadable."""
     missing_bytes = places = 0
     broken: DecodeError | None = None
 
@@ -96,7 +96,7 @@ def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> Non
         except DecodeError as error:
             broken = error
 
-    stats = stats_of(readable())
+    stats = stats_by_api(readable())
     if options.json:
         print(json.dumps(stats_as_json(stats), indent=2))
     else:
@@ -105,7 +105,7 @@ def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> Non
     if places:
         _say(
             f"{missing_bytes} bytes, at {places} places, were not captured or lie before the next "
-            "frame: what stood there is not in the sums, or unanswered"
+            "frame: their messages are missing in the sums, or unanswered"
         )
     if broken is not None:
         raise broken
@@ -135,7 +135,7 @@ def _print_opened(listed: Iterator[Exchange], options: argparse.Namespace) -> in
 
 
 def _annotated(event: Event) -> Node | None:
-    """The tree of a frame as in `kproto decode`; None where it is of no known message."""
+    """Returns the tree of a frame as in `kproto decode`; None for an unknown message."""
     if event.kind not in (Kind.MESSAGE, Kind.BROKEN) or event.api_key is None:
         return None
     try:
@@ -151,16 +151,21 @@ def _annotated(event: Event) -> Node | None:
 
 
 def _passed(
-    file: BinaryIO, options: argparse.Namespace, skipped: Skipped, unread: Unread
-) -> Iterator[Passed]:
+    file: BinaryIO,
+    options: argparse.Namespace,
+    skipped: SkippedPackets,
+    other_traffic: OtherTraffic,
+) -> Iterator[ConnectionEvent]:
     start = file.read(_START_BYTES)
     whole = io.BufferedReader(_Joined(start, file), 1 << 20)
     keep = options.open is not None
     if is_recording(start):
-        return of_recording(read_recording(whole), keep_bytes=keep)
+        return events_of_recording(read_recording(whole), keep_bytes=keep)
     if is_capture(start):
         ports = frozenset(options.ports or ())
-        return of_segments(read_segments(whole, skipped), ports, unread, keep_bytes=keep)
+        return events_of_segments(
+            read_segments(whole, skipped), ports, other_traffic, keep_bytes=keep
+        )
     raise DecodeError(f"{options.file} is no recording of kproto proxy, and no pcap or pcapng file")
 
 
@@ -178,7 +183,7 @@ def _opened_file(name: str) -> Iterator[BinaryIO]:
 
 
 class _Joined(io.RawIOBase):
-    """The start of a file that was read already, then the rest; moves a bar on a terminal."""
+    """Reads the start of a file that was read already, then the rest; moves a progress bar."""
 
     def __init__(self, start: bytes, file: BinaryIO) -> None:
         self._start = start
@@ -192,12 +197,12 @@ class _Joined(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, into: Any) -> int:  # a buffer, for which Python 3.11 has no type
+    def readinto(self, into: Any) -> int:  # Python 3.11 has no type of buffers
         room = memoryview(into).cast("B")
         try:
             data = self._start[: len(room)] or self._file.read(len(room))
         except OSError as error:
-            raise DecodeError(f"the file cannot be read on: {error.strerror}") from None
+            raise DecodeError(f"the file cannot be read further: {error.strerror}") from None
         self._start = self._start[len(data) :]
         room[: len(data)] = data
         self._move(len(data))
@@ -214,19 +219,19 @@ class _Joined(io.RawIOBase):
             sys.stderr.flush()
 
 
-def _say_what_was_left_out(skipped: Skipped, unread: Unread) -> None:
+def _say_what_was_left_out(skipped: SkippedPackets, other_traffic: OtherTraffic) -> None:
     if skipped.cut_off is not None:
-        _say(f"the capture ends early: {skipped.cut_off}; all before it was read")
+        _say(f"the capture is truncated: {skipped.cut_off}; all packets before it were read")
     if skipped.broken:
         _say(f"packets that could not be read: {skipped.broken}")
     if skipped.in_part:
-        _say(f"packets that were captured in part, as tcpdump -s 0 does not do: {skipped.in_part}")
+        _say(f"packets that were captured in part (tcpdump -s 0 avoids it): {skipped.in_part}")
     if skipped.fragments:
-        _say(f"fragments of IP packets that never got whole: {skipped.fragments}")
-    if unread.elsewhere:
-        _say(f"packets of other ports than --port, which were left out: {unread.elsewhere}")
-    if unread.connections:
-        _say(f"connections that are not Kafka's, as far as can be seen: {unread.connections}")
+        _say(f"fragments of incomplete IP packets: {skipped.fragments}")
+    if other_traffic.elsewhere:
+        _say(f"packets of other ports than --port, which were skipped: {other_traffic.elsewhere}")
+    if other_traffic.connections:
+        _say(f"connections without any Kafka request: {other_traffic.connections}")
 
 
 def _say(text: str) -> None:

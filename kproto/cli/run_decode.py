@@ -1,4 +1,4 @@
-"""Takes the bytes apart that `kproto decode` is given, and prints what they are."""
+"""Dissects the bytes of `kproto decode`, and prints their tree."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..study import (
     annotate_frames,
     annotate_records,
     faults,
+    find_message_class,
     guess,
-    message_called,
     read_bytes,
     to_json,
     to_text,
@@ -27,12 +27,14 @@ from ..wire.errors import ConfigurationError, DecodeError
 
 __all__ = ["run"]
 
-#: Columns of what is no terminal.
+#: Columns of the output if it is no terminal.
 _PIPE_COLUMNS: Final = 120
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the tree, or the guesses; the exit code. Raises KprotoError, also for broken bytes."""
+    """Prints the tree, or the guesses; returns the exit code. Raises KprotoError for broken
+    bytes.
+    """
     data = read_bytes(_given(options), options.form)
     if not data:
         raise ConfigurationError("no bytes are given: as an argument, by --file, or to stdin")
@@ -48,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _given(options: argparse.Namespace) -> bytes:
-    """What was given, whatever it stands for."""
+    """Returns the input as it is, before its format is parsed."""
     most = options.max_input_bytes
     if options.file is None and options.bytes != "-":
         return str(options.bytes).encode("utf-8", "surrogateescape")
@@ -68,7 +70,7 @@ def _given(options: argparse.Namespace) -> bytes:
 
 
 class _Common(TypedDict):
-    """What every way of annotating takes."""
+    """Holds the arguments that all annotating functions share."""
 
     records_of: str
     max_nodes: int | None
@@ -86,9 +88,9 @@ def _common(options: argparse.Namespace) -> _Common:
 def _of_message(options: argparse.Namespace, data: bytes) -> Node:
     message = options.message
     if message is not None:
-        cls = message_called(message, response=options.response)
+        cls = find_message_class(message, response=options.response)
         if options.version is None and options.response:
-            raise ConfigurationError(f"{cls.__name__} wants a --version")
+            raise ConfigurationError(f"{cls.__name__} needs a --version")
         message = cls
     return annotate_frame(
         data,
@@ -101,7 +103,7 @@ def _of_message(options: argparse.Namespace, data: bytes) -> Node:
 
 
 def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
-    """Print the guesses; the tree of the first."""
+    """Prints the guesses; returns the tree of the first."""
     found = guess(data)
     if not found:
         raise ConfigurationError("no message of the definitions reads more than some of the bytes")
@@ -141,7 +143,7 @@ def _in_words(one: Guess) -> str:
 
 
 def _printed(options: argparse.Namespace, roots: Iterator[Node]) -> int:
-    """Print each tree. Raises DecodeError for the first fault, when all are printed."""
+    """Prints each tree. Raises DecodeError for the first fault, after all are printed."""
     width = options.width or shutil.get_terminal_size((_PIPE_COLUMNS, 24)).columns
     first: DecodeError | None = None
     documents = []
@@ -156,7 +158,7 @@ def _printed(options: argparse.Namespace, roots: Iterator[Node]) -> int:
         found = faults(root)
         if found and first is None:
             fault = found[0]
-            # A frame is named by what it holds, and records by what they are.
+            # A frame has the name of its message; records have no message.
             what = root.value if isinstance(root.value, str) and root.value else root.name
             first = DecodeError(
                 fault.reason, message=what, field=fault.path or None, offset=fault.offset
@@ -164,6 +166,6 @@ def _printed(options: argparse.Namespace, roots: Iterator[Node]) -> int:
     if options.json and not options.guess:
         print(json.dumps(documents, indent=2))
     if first is not None:
-        sys.stdout.flush()  # what is printed stands in front of the error
+        sys.stdout.flush()  # the tree precedes the error
         raise first
     return 0

@@ -1,4 +1,4 @@
-"""Prints what `kproto diff` asks for: what two releases speak otherwise."""
+"""Prints the comparison of `kproto diff`: which versions differ between two releases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print; the exit code. Raises UnknownNameError for a release that there is none of."""
+    """Prints the comparison; returns the exit code. Raises UnknownNameError for an unknown
+    release.
+    """
     found = study.compare(options.older, options.newer)
     if options.json:
         told = found.to_json()
@@ -60,7 +62,7 @@ def _print_ranges(changes: Sequence[study.RangeChange]) -> None:
 
 
 def _print_marks(changes: Sequence[study.RangeChange]) -> None:
-    """Those of the same versions: what is said otherwise of them."""
+    """Prints APIs with the same versions whose marks changed."""
     if changes:
         print("\nthe same versions, other marks")
         rows = [
@@ -93,7 +95,7 @@ def _print_versions(versions: Sequence[study.VersionChanges]) -> None:
 
 
 def _marks(api: study.ApiRange) -> str:
-    """What a release says of an API beside its versions."""
+    """Returns the marks of an API in a release, beside its versions."""
     said = [
         f"{word} {versions}"
         for word, versions in (
@@ -111,7 +113,7 @@ def _marks(api: study.ApiRange) -> str:
 
 
 def _listed(versions: Sequence[int]) -> str:
-    """`0-2, 5` for 0, 1, 2, 5."""
+    """Returns `0-2, 5` for 0, 1, 2, 5."""
     parts: list[list[int]] = []
     for version in versions:
         if parts and parts[-1][-1] == version - 1:

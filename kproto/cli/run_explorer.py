@@ -1,4 +1,4 @@
-"""Builds the page that `kproto explorer` asks for, and writes or opens it."""
+"""Builds the page of `kproto explorer`, and writes or opens it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the page to a file, or open it from a temporary one; the exit code."""
+    """Writes the page to a file, or opens a temporary one; returns the exit code."""
     text = kafka_page()
     if options.out == "-":
         sys.stdout.buffer.write(text.encode())

@@ -1,4 +1,4 @@
-"""Runs what `kproto fuzz` asks for, and prints what was found."""
+"""Runs the cases of `kproto fuzz`, and prints the findings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import Any
 from .. import messages
 from ..fuzz import page, report
 from ..fuzz.broker import BrokerFuzzSettings, fuzz_broker, replay_frames
-from ..fuzz.broker_connection import Secured
-from ..fuzz.case import Case, Form, all_forms
-from ..fuzz.cases import KINDS
-from ..fuzz.frames import FRAME_KINDS
+from ..fuzz.broker_connection import ConnectionSecurity
+from ..fuzz.case import Case, MessageVersion, all_message_versions
+from ..fuzz.case_generation import KINDS
+from ..fuzz.frame_generation import FRAME_KINDS
 from ..fuzz.implementation import Implementation
 from ..fuzz.judges import find_judge
 from ..fuzz.judging import HARMLESS
@@ -27,19 +27,19 @@ from ..fuzz.run import Plan, replay
 from ..fuzz.run import run as run_plan
 from ..fuzz.settings import FuzzSettings
 from ..wire.errors import ConfigurationError
-from .chosen import names_called, package_called
-from .given_properties import properties_of
+from .read_properties import properties_from_options
+from .selection import import_package, message_names
 
 __all__ = ["run"]
 
 _CASES = 10_000
 
-#: As a shell says it of a process that Ctrl-C has ended; the report is written all the same.
+#: The exit code of a shell after Ctrl-C; the report is written nevertheless.
 _INTERRUPTED = 130
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the cases, or the one that is replayed; 1 when there is a finding, else 0."""
+    """Runs the cases, or replays one; returns 1 if there is a finding, else 0."""
     _refuse_what_does_not_go_together(options)
     if options.broker is not None:
         return _broker(options)
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     settings = FuzzSettings()
     if timeout is not None:
         settings = FuzzSettings(answer_timeout_s=timeout, late_s=timeout)
-    package = messages if options.package is None else package_called(options.package)
+    package = messages if options.package is None else import_package(options.package)
     case = None
     if options.replay is not None:
         case = Case.from_json(_example_of(_json_of(options.replay)), package)
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if result.harmful or result.gave_up else 0
 
 
-#: What is of no use to the one or the other; heard in silence it would mislead.
+#: Options that have no effect on a command or on a broker; ignored silently, they would mislead.
 _OF_COMMANDS: tuple[str, ...] = ("judge", "package", "messages", "versions", "timeout")
 _OF_BROKERS: tuple[str, ...] = ("rate", "not_loopback", "it_may_break")
 _OF_RUNS: tuple[str, ...] = (
@@ -96,13 +96,11 @@ _OF_RUNS: tuple[str, ...] = (
 
 def _refuse_what_does_not_go_together(options: argparse.Namespace) -> None:
     if options.broker is None:
-        refused = [(_OF_BROKERS, "goes with --broker")]
+        refused = [(_OF_BROKERS, "needs --broker")]
     else:
-        refused = [
-            (_OF_COMMANDS, "goes with --command: a broker is sent what it says that it speaks")
-        ]
+        refused = [(_OF_COMMANDS, "needs --command: a broker gets the versions that it advertises")]
     if options.replay is not None:
-        refused.append((_OF_RUNS, "does not go with --replay"))
+        refused.append((_OF_RUNS, "cannot be used with --replay"))
     for names, why in refused:
         for name in names:
             if getattr(options, name) not in (None, False):
@@ -110,13 +108,13 @@ def _refuse_what_does_not_go_together(options: argparse.Namespace) -> None:
 
 
 def _judge(options: argparse.Namespace) -> str:
-    """Which judge is wanted; of a package of one's own its codec is the only one."""
+    """Returns the name of the judge; for a package of your own its codec is the only judge."""
     if options.package is None:
         return options.judge or "auto"
     if options.judge == "java":
         raise ConfigurationError(
-            "--judge java knows Kafka's messages alone: leave it out with --package, whose own "
-            "codec judges"
+            "--judge java knows only Kafka's messages: omit it with --package, whose own codec is "
+            "the judge"
         )
     return "kproto"
 
@@ -128,11 +126,11 @@ def _broker(options: argparse.Namespace) -> int:
     settings = BrokerFuzzSettings(**limits)
     if options.not_loopback != options.it_may_break:
         raise ConfigurationError(
-            "--not-loopback and --it-may-break go together: broken frames may end a broker"
+            "--not-loopback needs --it-may-break, and vice versa: broken frames may crash a broker"
         )
     anywhere: bool = options.not_loopback
-    given = properties_of(options).settings
-    secured = Secured(given.get("tls", False), given.get("sasl"))
+    given = properties_from_options(options).settings
+    secured = ConnectionSecurity(given.get("tls", False), given.get("sasl"))
     if options.replay is not None:
         node = _example_of(_json_of(options.replay))
         said = replay_frames(
@@ -164,7 +162,7 @@ def _plan(options: argparse.Namespace, package: ModuleType) -> Plan:
     if options.time is not None and not options.time > 0:
         raise ConfigurationError(f"--time is {options.time:g}: it must be above 0 seconds")
     return Plan(
-        _forms(options, package),
+        _message_versions(options, package),
         seed=options.seed,
         cases=cases,
         time_s=options.time,
@@ -183,11 +181,15 @@ def _kinds(text: str | None, known: dict[str, str]) -> tuple[str, ...]:
     return wanted
 
 
-def _forms(options: argparse.Namespace, package: ModuleType) -> tuple[Form, ...]:
-    forms = all_forms(package)
+def _message_versions(
+    options: argparse.Namespace, package: ModuleType
+) -> tuple[MessageVersion, ...]:
+    message_versions = all_message_versions(package)
     if options.messages is not None:
-        names = names_called(options.messages, definitions_in(package))
-        forms = tuple(form for form in forms if form.name in names)
+        names = message_names(options.messages, definitions_in(package))
+        message_versions = tuple(
+            message_version for message_version in message_versions if message_version.name in names
+        )
     if options.versions is not None:
         try:
             versions = {int(part) for part in options.versions.split(",")}
@@ -195,14 +197,18 @@ def _forms(options: argparse.Namespace, package: ModuleType) -> tuple[Form, ...]
             raise ConfigurationError(
                 f"--versions is {options.versions!r}: it must be numbers with commas between them"
             ) from None
-        forms = tuple(form for form in forms if form.version in versions)
-    if not forms:
+        message_versions = tuple(
+            message_version
+            for message_version in message_versions
+            if message_version.version in versions
+        )
+    if not message_versions:
         raise ConfigurationError("no message has these versions: leave --versions out to see all")
-    return forms
+    return message_versions
 
 
 def _example_of(node: Any) -> Any:
-    """The example of a finding, where that is given; of a whole report it must be said which."""
+    """Returns the example of a finding. Raises ConfigurationError for a whole report."""
     if isinstance(node, dict) and "findings" in node:
         raise ConfigurationError(
             "--replay: this is a whole report: give one of its findings, or the example of one"
@@ -211,7 +217,7 @@ def _example_of(node: Any) -> Any:
 
 
 def _json_of(given: str) -> Any:
-    """What `--replay` says: JSON, or the name of a file that holds it, or - for the input."""
+    """Returns the JSON of `--replay`: given there, in a named file, or on the input for -."""
     text = given
     if not given.lstrip().startswith(("{", "[")):
         try:
@@ -243,18 +249,18 @@ def _to_file(name: str, text: str) -> None:
 
 
 def _print(text: str) -> None:
-    """Print, and end quietly where nobody reads on."""
+    """Prints `text`, and ignores a closed pipe."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python would complain once more when it closes the output.
+        # Otherwise Python reports it again when it closes the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on standard error, where that is a terminal."""
+    """Yields a progress bar on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

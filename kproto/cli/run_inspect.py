@@ -1,4 +1,4 @@
-"""Prints what `kproto inspect` asks for: a layout, a comparison of versions, or a list."""
+"""Prints the output of `kproto inspect`: a layout, a comparison of versions, or a list."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .tables import print_json, print_table
 
 __all__ = ["run"]
 
-#: How many messages are named where one was wanted.
+#: How many messages an error names if one was needed.
 _TOLD = 4
 
-#: Where a message begins: stored records stand behind bytes that differ from kind to kind.
+#: The bytes before a message; for stored records they differ from kind to kind.
 _BEHIND = {"request": ", behind the header", "response": ", behind the header"}
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print; the exit code. Raises UnknownNameError for what there is none of."""
+    """Prints the output; returns the exit code. Raises UnknownNameError for an unknown message."""
     message = _message(options.name, one=options.version is not None or options.diff is not None)
     if message is None:
         _list(options.name, as_json=options.json)
@@ -35,10 +35,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _message(name: str, *, one: bool) -> MessageSpec | None:
-    """The message of exactly that name, in whatever case; None where a list is wanted.
+    """Returns the message of exactly that name, in any case; None for a list.
 
-    Where `one` must be meant the only message that has the name in its own will do; of several
-    UnknownNameError tells some.
+    If `one` is needed, the only message whose name contains `name` is taken; if several do,
+    UnknownNameError names some.
     """
     try:
         found = messages_called(name)
@@ -52,11 +52,11 @@ def _message(name: str, *, one: bool) -> MessageSpec | None:
     if not one:
         return None
     if not name:
-        raise study.UnknownNameError("a version is asked of one message, and none is named")
+        raise study.UnknownNameError("--version and --diff need the name of one message")
     names = ", ".join(message.name for message in found[:_TOLD])
     more = ", …" if len(found) > _TOLD else ""
     raise study.UnknownNameError(
-        f"a version is asked of one message, and {name!r} names {len(found)}: {names}{more}"
+        f"--version and --diff need one message, and {name!r} names {len(found)}: {names}{more}"
     )
 
 

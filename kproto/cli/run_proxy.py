@@ -1,4 +1,4 @@
-"""Runs the proxy that `kproto proxy` asks for, until it is told to stop."""
+"""Runs the proxy of `kproto proxy` until a signal stops it."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ..proxy import LineFilter, Proxy, ProxySettings, line_as_json, line_as_text
-from ..proxy.lines import parse_apis
+from ..proxy import EventFilter, Proxy, ProxySettings, event_as_json, event_as_text
+from ..proxy.event_log import parse_apis
 from ..study.conversations import Event
 from ..study.recording import Recorder
 from ..wire.errors import ConfigurationError
-from .given_properties import properties_of
+from .read_properties import properties_from_options
 
-__all__ = ["Log", "filter_of", "run"]
+__all__ = ["Log", "event_filter", "run"]
 
-#: Lines of the log that wait for who reads it: some seconds of a busy cluster, a few megabytes.
+#: Lines of the log that may wait for its reader: some seconds of a busy cluster, a few megabytes.
 _MAX_WAITING_LINES: Final = 20_000
 
-#: How long the end waits for who reads the log, in seconds.
+#: How long the end waits for the reader of the log, in seconds.
 _LOG_CLOSE_TIMEOUT_S: Final = 2.0
 
 
-def filter_of(options: argparse.Namespace) -> LineFilter:
-    """What is shown, as the options say. Raises ConfigurationError."""
-    return LineFilter(
+def event_filter(options: argparse.Namespace) -> EventFilter:
+    """Returns the filter of the options. Raises ConfigurationError."""
+    return EventFilter(
         None if options.apis is None else parse_apis(options.apis),
         None if options.client_ids is None else tuple(options.client_ids),
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the proxy until SIGINT or SIGTERM, or nobody reads what it prints; the exit code."""
-    secured = properties_of(options).settings
+    """Runs the proxy until SIGINT, SIGTERM or a closed output; returns the exit code."""
+    secured = properties_from_options(options).settings
     settings = ProxySettings(
         rewrite=options.rewrite,
         advertised_host=options.advertised_host,
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         tls=secured.get("tls", False),
         sasl=secured.get("sasl"),
     )
-    shown = filter_of(options)
+    shown = event_filter(options)
     with _recorder(options.record, options.max_bytes) as recorder:
         asyncio.run(_serve(options, settings, shown, recorder))
     return 0
@@ -62,7 +62,7 @@ def _recorder(path: str | None, max_bytes: int) -> Iterator[Recorder | None]:
         yield None
         return
     try:
-        # Unbuffered: what was written stays when the process is killed.
+        # Unbuffered: a killed process loses no written entry.
         file = Path(path).open("wb", buffering=0)  # noqa: SIM115 - closed below
     except OSError as error:
         raise ConfigurationError(f"cannot record to {path}: {error.strerror}") from None
@@ -75,10 +75,10 @@ def _recorder(path: str | None, max_bytes: int) -> Iterator[Recorder | None]:
 
 
 class Log:
-    """Prints lines to a file that is open, and makes nobody wait for who reads them.
+    """Prints lines to an open file in a thread, so that no caller waits for its reader.
 
-    Lines that do not fit are counted, and `left_out` says how many where they would have stood.
-    `on_lost` is told, by a thread of its own, when no more can be written.
+    Lines that do not fit in the queue are counted, and `left_out` formats a line with their number.
+    The thread calls `on_lost` if the file takes no more lines.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class Log:
         self._close_timeout_s = close_timeout_s
         self._missing = 0
         self._lines: queue.Queue[str | None] = queue.Queue(max_lines)
-        # A thread that waits for a reader does not keep the process from its end.
+        # The thread is a daemon, so that a slow reader does not delay the end of the process.
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
 
     def put(self, line: str) -> None:
-        """Print a line, as soon as those before it are."""
+        """Queues a line, which is printed after those before it."""
         try:
             if self._missing:
                 self._lines.put_nowait(self._left_out(self._missing))
@@ -111,7 +111,7 @@ class Log:
             self._missing += 1
 
     def close(self) -> None:
-        """Wait a little until all is printed."""
+        """Waits for at most `close_timeout_s` until all lines are printed."""
         with contextlib.suppress(queue.Full):
             if self._missing:
                 self._lines.put(self._left_out(self._missing), timeout=self._close_timeout_s)
@@ -135,7 +135,7 @@ class Log:
 async def _serve(
     options: argparse.Namespace,
     settings: ProxySettings,
-    shown: LineFilter,
+    shown: EventFilter,
     recorder: Recorder | None,
 ) -> None:
     stop = asyncio.Event()
@@ -143,34 +143,34 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
 
-    def on_lost(error: OSError) -> None:  # called by the log's thread
-        if isinstance(error, BrokenPipeError):  # who read it has gone
+    def on_lost(error: OSError) -> None:  # in the thread of the log
+        if isinstance(error, BrokenPipeError):  # the reader is gone
             loop.call_soon_threadsafe(stop.set)
             return
-        print(f"kproto: the log ends: {error.strerror}; the proxy goes on", file=sys.stderr)
+        print(f"kproto: the log ends: {error.strerror}; the proxy continues", file=sys.stderr)
 
     def left_out(count: int) -> str:
-        text = f"{count} lines were left out here, as those before were not read"
+        text = f"{count} lines were dropped here, because the log was not read in time"
         return json.dumps({"notice": text}) if options.json else text
 
     def put(line: str) -> None:
         log.put(line)
 
     def on_event(event: Event, connection: int) -> None:
-        if not shown.takes(event):
+        if not shown.matches(event):
             return
         if options.json:
-            told = line_as_json(event, connection, show_secrets=settings.show_secrets)
-            put(json.dumps(told))
+            data = event_as_json(event, connection, show_secrets=settings.show_secrets)
+            put(json.dumps(data))
         else:
-            put(line_as_text(event, connection, show_secrets=settings.show_secrets))
+            put(event_as_text(event, connection, show_secrets=settings.show_secrets))
 
     def on_notice(text: str, connection: int | None) -> None:
         if options.json:
-            told: dict[str, Any] = {"notice": text}
+            data: dict[str, Any] = {"notice": text}
             if connection is not None:
-                told["connection"] = connection
-            put(json.dumps(told))
+                data["connection"] = connection
+            put(json.dumps(data))
         else:
             put(text if connection is None else f"#{connection}: {text}")
 

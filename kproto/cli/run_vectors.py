@@ -1,4 +1,4 @@
-"""Writes the vectors that `kproto vectors` asks for."""
+"""Writes the vectors of `kproto vectors`."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .. import messages
 from ..fuzz.packages import definitions_in
 from ..fuzz.vectors import vector_lines
 from ..wire.errors import ConfigurationError
-from .chosen import names_called, package_called
+from .selection import import_package, message_names
 
 __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write them to files, or to the output; the exit code."""
-    package = messages if options.package is None else package_called(options.package)
+    """Writes the vectors to files, or to the output; returns the exit code."""
+    package = messages if options.package is None else import_package(options.package)
     names = None
     if options.messages is not None:
-        names = names_called(options.messages, definitions_in(package))
+        names = message_names(options.messages, definitions_in(package))
     lines = vector_lines(package, names)
     if options.out is not None:
         _to_files(Path(options.out), lines)
@@ -32,13 +32,13 @@ def run(options: argparse.Namespace) -> int:
             print(line)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Nobody reads on; Python would complain once more when it closes the output.
+        # The reader is gone; otherwise Python reports it again when it closes the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 def _to_files(folder: Path, lines: Iterator[tuple[str, str]]) -> None:
-    """Write a file for each module, over those of the same name."""
+    """Writes a file for each module, and replaces files of the same name."""
     held: dict[str, list[str]] = {}
     for module, line in lines:
         held.setdefault(f"{module or 'messages'}.jsonl", []).append(line)

@@ -1,4 +1,4 @@
-"""Tables and JSON on standard output, for the commands that print what they found."""
+"""Prints tables and JSON on standard output."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Final
 
 __all__ = ["print_json", "print_table", "table_lines"]
 
-#: Columns that the last cell of a row needs to stand beside the others; fewer make it a ladder.
-LEAST_ROOM: Final = 30
+#: Columns that the last cell needs in the line of its row; with fewer it is printed below.
+LEAST_LAST_COLUMN: Final = 30
 
 _GAP: Final = "  "
 _BELOW: Final = 10
 
 
 def print_json(data: object) -> None:
-    """Print plain data, indented."""
+    """Prints plain data, indented."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> None:
-    """Print a table; on a terminal it keeps to its width, elsewhere its lines are whole."""
+    """Prints a table, within the width of a terminal; other output has whole lines."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in table_lines(header, rows, width=width, indent=indent):
         print(line)
@@ -37,10 +37,10 @@ def table_lines(
     width: int | None = None,
     indent: str = "",
 ) -> Iterator[str]:
-    """The lines of a table, the header first; columns that are empty in every row are left out.
+    """Yields the lines of a table, the header first, without columns that are empty in every row.
 
-    With a `width` the last column is broken into lines; where less than LEAST_ROOM is left for it,
-    it stands below its row. What is still too long ends with an ellipsis.
+    With a `width` the last column is broken into lines; if less than LEAST_LAST_COLUMN is left for
+    it, it is printed below its row. Lines that are still too long end with an ellipsis.
     """
     filled = [at for at in range(len(header)) if any(row[at] for row in rows)]
     kept = [[row[at] for at in filled] for row in [header, *rows]]
@@ -51,7 +51,7 @@ def table_lines(
         line = (indent + _GAP.join(cells)).rstrip()
         if width is None or len(line) <= width:
             yield line
-        elif width - before >= LEAST_ROOM:
+        elif width - before >= LEAST_LAST_COLUMN:
             first, *others = textwrap.wrap(row[-1], width - before)
             yield indent + _GAP.join([*cells[:-1], first])
             yield from (" " * before + other for other in others)

@@ -1,4 +1,4 @@
-"""The arguments of `kproto vectors`: golden bytes and JSON of messages.
+"""Describes the arguments of `kproto vectors`: golden bytes and JSON of messages.
 
 Knows no message; `run_vectors` writes them.
 """
@@ -11,16 +11,14 @@ __all__ = ["add_command"]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe the command's arguments."""
+    """Describes the command's arguments."""
     parser = commands.add_parser(
         "vectors",
         help="write golden vectors of messages, for codecs in any language",
-        description="Writes messages as JSON and as bytes, a line of JSON each "
-        "(docs/fuzzing.md): Kafka's, or those of a package that kproto-codegen generated.",
+        description="Writes messages as JSON and as bytes, one line of JSON each "
+        "(docs/how-to/fuzzing.md): Kafka's, or those of a package that kproto-codegen generated.",
     )
-    parser.add_argument(
-        "--out", metavar="DIR", help="write a file for each module there, not to the output"
-    )
+    parser.add_argument("--out", metavar="DIR", help="write a file for each module to this folder")
     parser.add_argument(
         "--package", metavar="NAME", help="the generated package, as Python imports it from here"
     )

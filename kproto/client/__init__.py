@@ -2,25 +2,25 @@
 
 from .admin.topics import NewTopic
 from .client import Client
-from .cluster.metadata import TopicPartition
-from .cluster.requests import BrokerAnswer
-from .consumer.committed import CommittedOffset
+from .commits.errors import CommitFailedError, NoCommittedOffsetError
+from .commits.requests import CommittedOffset
 from .consumer.consumer import Consumer
-from .consumer.errors import CommitFailedError, NoCommittedOffsetError
-from .consumer.fetch_requests import FetchedPartition
 from .consumer.group_consumer import GroupConsumer
-from .consumer.running.failures import Failure, failure_of
-from .consumer.running.settings import Retries, RetryTopic, RunSummary, Stop
-from .consumer.truncation import LogTruncatedError
-from .consumer.waiting import FetchedBatch, FetchedRecords, FetchedValues
+from .fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
+from .fetch.fetch_requests import FetchedPartition
+from .fetch.position_validation import LogTruncatedError
 from .groups.assignor import Assignor
 from .groups.subscription import TopicPattern
+from .metadata.cluster import TopicPartition
+from .metadata.request_router import BrokerAnswer
 from .observing.hooks import AckEvent, ConnectionEvent, Hooks, RequestEvent, RetryEvent
+from .processing.failure_headers import Failure, failure_of
+from .processing.settings import Retries, RetryTopic, RunSummary, Stop
 from .producer.acks import Acks
 from .producer.batch import Ack, BatchDelivery, Delivery
 from .producer.errors import DeliveryError
 from .producer.producer import Producer
-from .producer.producer_record import CompressionName, EncodedRecords, ProducerRecord
+from .producer.record_validation import CompressionName, EncodedRecords, ProducerRecord
 from .settings import Address, ClientSettings, parse_bootstrap
 
 __all__ = [

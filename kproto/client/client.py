@@ -1,6 +1,6 @@
-"""`Client`: the roof. Composes the rooms and decides nothing itself.
+"""Defines `Client`, the entry point: makes producers and consumers, and sends any request.
 
-Producers and consumers share what their client knows of the cluster, and its connections.
+Producers and consumers share the metadata and the connections of their client.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..messages.base import Request, Response
@@ -25,23 +24,32 @@ from .admin.topics import (
     raise_for_created,
     raise_for_deleted,
 )
-from .cluster.metadata import Cluster, TopicInfo, TopicPartition
-from .cluster.requests import BrokerAnswer
-from .cluster.view import ClusterView
-from .connections.broker_connection import BrokerConnection
 from .consumer.consumer import Consumer, Start
-from .consumer.fetch import fetch_partition
-from .consumer.fetch_requests import FETCH_BYTES, FetchedPartition
 from .consumer.group_consumer import GroupConsumer
-from .consumer.offsets import OffsetWanted, list_offsets
-from .consumer.ownership import Callback, Callbacks
-from .consumer.topics import GroupStart
+from .consumer.rebalance_listener import Callback, Callbacks
+from .fetch.fetch_requests import FETCH_BYTES, FetchedPartition
+from .fetch.list_offsets import OffsetWanted, list_offsets
+from .fetch.single_fetch import fetch_partition
+from .fetch.start_options import GroupStart
 from .groups.assignor import Assignor
-from .groups.choosing import GroupMember
+from .groups.protocol_selection import GroupMember
 from .groups.settings import DEFAULT_ASSIGNORS, GroupSettings
 from .groups.subscription import TopicPattern
-from .producer.producer import REMEMBERED_BATCHES, Producer
-from .producer.producer_record import CompressionName
+from .kafka_names import (
+    GROUP_CONSUMER_NAMES,
+    PRODUCER_NAMES,
+    ConsumerNames,
+    GroupConsumerNames,
+    ProducerNames,
+    with_short_names,
+)
+from .metadata.cluster import Cluster, TopicInfo, TopicPartition
+from .metadata.cluster_view import ClusterView
+from .metadata.request_router import BrokerAnswer
+from .network.connection import BrokerConnection
+from .producer.producer import Producer
+from .producer.record_validation import CompressionName
+from .producer.settings import ProducerSettings
 from .settings import ClientSettings, parse_bootstrap
 
 if TYPE_CHECKING:
@@ -52,14 +60,25 @@ __all__ = ["Client"]
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
+#: The group of consumers that name none, not even None: that of the properties, if they have one.
+_FROM_PROPERTIES: Final[Any] = object()
+
+#: What consumers begin with, unless an argument or a property says otherwise.
+_CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
+    "start": "earliest",
+    "max_bytes": FETCH_BYTES,
+    "max_wait_ms": 500,
+    "read_committed": False,
+}
+
 
 class Client:
     """A client of one Kafka cluster, to be used with `async with`.
 
     `bootstrap` is `host:port`, several joined by commas, or a list of such; any broker of the
-    cluster will do. `tls`, `sasl`, `rack` and `broker_version` take the place of those in
-    `settings`: see `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and `OAuthBearer`. `clock` is
-    for tests that turn the time. Raises ConfigurationError when `bootstrap` is no address.
+    cluster will do. `tls`, `sasl`, `rack` and `broker_version` override those of `settings`: see
+    `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and `OAuthBearer`. `clock` is for tests that
+    control the time. Raises ConfigurationError if `bootstrap` is no address.
     """
 
     def __init__(
@@ -82,35 +101,33 @@ class Client:
         given = {name: value for name, value in named.items() if value is not None}
         self.settings = replace(settings or ClientSettings(), **given)
         self._view = ClusterView(parse_bootstrap(bootstrap), self.settings, clock)
+        # What properties say of producers and consumers; an argument of a call counts first.
+        self._producer_defaults: Mapping[str, Any] = {}
+        self._consumer_defaults: Mapping[str, Any] = {}
+        self._group_defaults: Mapping[str, Any] = {}
 
     @classmethod
     def from_properties(
         cls, source: PropertySource, *, clock: Clock = SYSTEM_CLOCK, **overrides: Any
     ) -> Self:
-        """A client of what a client.properties file says, or a mapping with the same names.
+        """Returns a client configured by a client.properties file, or by a mapping with the same
+        names.
 
-        The names are those of Kafka's Java clients and of librdkafka, as
-        docs/security-properties.md lists them. `overrides` are fields of ClientSettings, `tls` and
-        `sasl` among them, and `bootstrap`: they take the place of all properties about the same.
-        Producers and consumers of this client begin with what the properties say of them; with
-        `group.id` its consumers are members of that group, but for those that are given another
-        `group`, or None. Raises ConfigurationError, which names the property and no secret.
+        The names are those of Kafka's Java clients and of librdkafka; the documentation lists them.
+        `overrides` are fields of ClientSettings, `tls` and `sasl` among them, and `bootstrap`: they
+        replace all properties about the same setting. Producers and consumers of this client take
+        their defaults from the properties; with `group.id` its consumers are members of that group,
+        unless they name another `group`, or None. Raises ConfigurationError, which names the
+        property and no secret.
         """
         # With its table, which few clients need.
-        from .properties import client_arguments, consumer_of
+        from .properties import client_arguments
 
         arguments = client_arguments(source, overrides)
         client = cls(arguments.bootstrap, arguments.settings, clock=clock)
-        # In place of the methods, whose own defaults stay visible to editors and checkers: what a
-        # caller gives still wins, and what the file says comes before those.
-        if arguments.producer:
-            client.producer = partial(  # type: ignore[method-assign]  # see above
-                client.producer, **arguments.producer
-            )
-        if arguments.consumer or arguments.group:
-            client.consumer = consumer_of(  # type: ignore[method-assign, assignment]  # see above
-                client.consumer, arguments
-            )
+        client._producer_defaults = arguments.producer
+        client._consumer_defaults = arguments.consumer
+        client._group_defaults = arguments.group
         return client
 
     async def __aenter__(self) -> Self:
@@ -130,10 +147,10 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close every connection.
+        """Closes every connection.
 
-        Requests that still wait get a BrokerConnectionError, those that come later, and retries,
-        a ConfigurationError; so does who closes it in another event loop while its own still runs.
+        Waiting requests raise BrokerConnectionError; later ones, and retries, ConfigurationError.
+        Closing in another event loop raises ConfigurationError while the client's own loop runs.
         """
         await self._view.close()
 
@@ -141,13 +158,13 @@ class Client:
 
     @property
     def cluster(self) -> Cluster:
-        """Brokers and topics as last heard of."""
+        """Returns the brokers and topics of the latest metadata."""
         return self._view.cluster
 
     def metrics(self) -> dict[str, Any]:
-        """What this client has done and holds, as plain data that JSON can say.
+        """Returns what this client has done and holds, as data that JSON can express.
 
-        Counted since it was made; what each means, and in which unit, docs/observability.md says.
+        Counts start when the client is made; the documentation lists each metric with its unit.
         """
         nodes = {str(address): node for node, address in self.cluster.brokers.items()}
         return self._view.observer.metrics(nodes)
@@ -160,15 +177,17 @@ class Client:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> R:
-        """Send any request of the definitions; returns its response, error codes and all.
+        """Sends any request of the definitions; returns its response, error codes included.
 
-        It goes to the broker of node id `broker`, or where it belongs: leaders, coordinators, the
-        controller, any broker, or every broker. What is for several is split, they are asked side
-        by side, and their answers are merged in the order of the request. The version is
-        negotiated with each unless `version` names one. Raises ConfigurationError when the broker
-        must be named, EncodeError when the version cannot express the request,
-        UnsupportedVersionError, BrokerConnectionError and RequestTimeoutError; of several brokers
-        the first error, once all have answered, with a note on which it was.
+        The request goes to the broker of node id `broker`, or to the brokers that answer it:
+        leaders, coordinators, the controller, any broker, or every broker. A request for several
+        brokers is split, they are asked concurrently, and their responses are merged in the order
+        of the request. The version is negotiated with each broker unless `version` names one.
+
+        Raises ConfigurationError if the broker must be named, EncodeError if the version cannot
+        express the request, UnsupportedVersionError, BrokerConnectionError and RequestTimeoutError;
+        of several brokers the first error, after all have answered, with a note that names its
+        broker.
         """
         return await self._view.request(
             request, broker=broker, version=version, timeout_ms=timeout_ms
@@ -181,59 +200,41 @@ class Client:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> list[BrokerAnswer[R]]:
-        """The same, with the answer of each broker by itself: its response, or its error.
+        """Does the same, and returns the answer of each broker: its response, or its error.
 
-        Raises only where it cannot be known who answers.
+        Raises only if the brokers cannot be determined.
         """
         return await self._view.request_by_broker(request, version=version, timeout_ms=timeout_ms)
 
-    async def connection(
-        self, broker: int | None = None, *, owner: object = None
-    ) -> BrokerConnection:
-        """The connection to the broker of that node id, or to any broker.
+    async def connection(self, broker: int | None = None) -> BrokerConnection:
+        """Returns the connection to the broker of that node id, or to any broker.
 
-        With `owner` one to that broker that nobody else uses, for requests that make the broker
-        wait; `release` closes it. Raises ConfigurationError when the cluster has no such broker.
+        Raises ConfigurationError if the cluster has no such broker.
         """
-        return await self._view.connection(broker, owner=owner)
-
-    async def release(self, owner: object) -> None:
-        """Close the connections that `owner` has for himself."""
-        await self._view.release(owner)
+        return await self._view.connection(broker)
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
-        """Ask for metadata of `topics`, or of all; returns them with their error codes.
+        """Requests metadata of `topics`, or of all; returns them with their error codes.
 
-        Topics are never created by asking. The brokers are refreshed too.
+        The request creates no topics. It refreshes the brokers too.
         """
         return await self._view.refresh(topics)
 
     async def topic(self, name: str) -> TopicInfo:
-        """A topic and its partitions; asks for it unless it is known and fresh.
+        """Returns a topic and its partitions; requests metadata unless it is known and fresh.
 
-        Raises BrokerResponseError when the cluster does not have the topic: one that may appear
-        yet is asked for until `topic_timeout_ms` is over. Lost connections are waited out for
-        `delivery_timeout_ms`.
+        Raises BrokerResponseError if the cluster does not have the topic: one that may just have
+        been created is requested for `metadata_wait_ms`. Lost connections are retried for
+        `api_timeout_ms`.
         """
         return await self._view.retrying(lambda: self._view.topic(name), responses=False)
 
-    async def leader(self, topic: str, partition: int) -> int:
-        """The node that leads a partition.
-
-        Raises BrokerResponseError when the topic does not have the partition, or when nobody
-        leads it until `topic_timeout_ms` is over. Lost connections are waited out for
-        `delivery_timeout_ms`.
-        """
-        return await self._view.retrying(
-            lambda: self._view.leader(topic, partition), responses=False
-        )
-
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """Run `operation` again after errors that time mends, up to `delivery_timeout_ms`.
+        """Retries `operation` after errors that a retry may solve, for `api_timeout_ms`.
 
-        They are lost connections, time-outs and the error codes that Kafka calls retriable;
-        anything else is raised at once. The last attempt begins when the time is over, and then
-        has a moment. For what may be done twice: after a lost answer the broker has done it.
+        Those are lost connections, timeouts and the error codes that Kafka calls retriable; any
+        other error is raised at once. The last attempt starts at the deadline. The operation may
+        run twice: after a lost response the broker has processed it.
         """
         return await self._view.retrying(operation)
 
@@ -242,7 +243,7 @@ class Client:
     async def create_topics(
         self, *topics: str | NewTopic, timeout_ms: int = 30_000, validate_only: bool = False
     ) -> None:
-        """Create topics; a bare name takes the broker's defaults.
+        """Creates topics; a bare name takes the defaults of the broker.
 
         Raises BrokerResponseError, which names the topic, for the first that was refused; the
         others may have been created.
@@ -251,7 +252,7 @@ class Client:
         raise_for_created(await self._view.request(request))
 
     async def delete_topics(self, *names: str, timeout_ms: int = 30_000) -> None:
-        """Delete topics. Raises BrokerResponseError, which names the topic."""
+        """Deletes topics. Raises BrokerResponseError, which names the topic."""
         connection = await self._view.connection_for(DeleteTopicsRequest())
         version = connection.version_of(DeleteTopicsRequest)
         request = delete_topics_request(names, timeout_ms, version)
@@ -265,10 +266,10 @@ class Client:
         *,
         read_committed: bool = False,
     ) -> dict[TopicPartition, int]:
-        """The offsets at the start, at the end, or of the first record since a time in ms.
+        """Returns the offsets at the start, at the end, or of the first record since a time in ms.
 
-        -1 when no record is that late. `latest` is the offset the next record will get; with
-        `read_committed` the last stable one. Raises BrokerResponseError.
+        -1 if no record is that late. `latest` is the offset of the next record to be written; with
+        `read_committed` it is the last stable offset. Raises BrokerResponseError.
         """
         return await list_offsets(self._view, partitions, read_committed=read_committed)
 
@@ -283,11 +284,11 @@ class Client:
         max_wait_ms: int = 500,
         read_committed: bool = False,
     ) -> FetchedPartition:
-        """Fetch the batches of one partition from `offset` on, as the broker stores them.
+        """Fetches the batches of one partition from `offset` on, as the broker stores them.
 
-        Waits up to `max_wait_ms` for `min_bytes`. The first batch may begin before `offset`, and
-        comes whole however large; the last may be cut. Asks once: `retrying` asks again. Raises
-        BrokerResponseError.
+        Waits up to `max_wait_ms` for `min_bytes`. The first batch may start before `offset`, and is
+        complete whatever its size; the last one may be cut. Sends one request: `retrying` retries
+        it. Raises BrokerResponseError.
         """
         return await fetch_partition(
             self._view,
@@ -305,32 +306,31 @@ class Client:
     def producer(
         self,
         *,
-        compression: CompressionName = "none",
-        batch_bytes: int = 1_000_000,
-        buffer_bytes: int = 33_554_432,
-        linger_ms: int = 0,
-        max_in_flight: int = REMEMBERED_BATCHES,
+        compression: CompressionName | None = None,
+        batch_bytes: int | None = None,
+        buffer_bytes: int | None = None,
+        linger_ms: int | None = None,
+        max_in_flight: int | None = None,
         idempotent: bool | None = None,
+        **kafka_names: Unpack[ProducerNames],
     ) -> Producer:
-        """A producer, to be used with `async with`; see `kproto.client.producer`.
+        """Makes a producer, to be used with `async with`; see `Producer`.
 
-        `batch_bytes` bounds a batch before compression: brokers refuse one over 1,048,588 bytes
-        by default; a larger record travels alone. `buffer_bytes` bounds what waits here: calls
-        that would add to more take their time. A batch that is not full waits `linger_ms` for
-        more records, and for those of its partition that are under way. `max_in_flight` bounds
-        the requests under way at one broker: at most 5 with idempotence, as brokers remember no
-        more batches of a producer; without it, a partition has one at a time. `idempotent` is True
-        by default, but for brokers before Kafka 0.11, which give no producer ids.
+        The arguments are those of `kproto.client.producer.settings.ProducerSettings`, which has
+        their defaults; those left out are as the properties of `from_properties` say. Kafka's names
+        are taken too: `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
+        `max_in_flight_requests_per_connection`. Raises ConfigurationError.
         """
-        return Producer(
-            self._view,
-            compression=compression,
-            batch_bytes=batch_bytes,
-            buffer_bytes=buffer_bytes,
-            linger_ms=linger_ms,
-            max_in_flight=max_in_flight,
-            idempotent=idempotent,
-        )
+        given = {
+            "compression": compression,
+            "batch_bytes": batch_bytes,
+            "buffer_bytes": buffer_bytes,
+            "linger_ms": linger_ms,
+            "max_in_flight": max_in_flight,
+            "idempotent": idempotent,
+        }
+        named = with_short_names("Client.producer", given, kafka_names, PRODUCER_NAMES)
+        return Producer(self._view, ProducerSettings(**{**self._producer_defaults, **named}))
 
     @overload
     def consumer(
@@ -343,6 +343,7 @@ class Client:
         max_bytes: int = FETCH_BYTES,
         max_wait_ms: int = 500,
         read_committed: bool = False,
+        **kafka_names: Unpack[ConsumerNames],
     ) -> Consumer: ...
 
     @overload
@@ -369,18 +370,19 @@ class Client:
         on_assigned: Callback | None = None,
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
+        **kafka_names: Unpack[GroupConsumerNames],
     ) -> GroupConsumer: ...
 
     def consumer(
         self,
         topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         *,
-        group: str | None = None,
-        start: Start | GroupStart = "earliest",
+        group: str | None = _FROM_PROPERTIES,
+        start: Start | GroupStart | None = None,
         stop_at_end: bool = False,
-        max_bytes: int = FETCH_BYTES,
-        max_wait_ms: int = 500,
-        read_committed: bool = False,
+        max_bytes: int | None = None,
+        max_wait_ms: int | None = None,
+        read_committed: bool | None = None,
         instance_id: str | None = None,
         auto_commit: bool | None = None,
         auto_commit_interval_ms: int | None = None,
@@ -395,21 +397,32 @@ class Client:
         on_assigned: Callback | None = None,
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
+        **kafka_names: Any,
     ) -> Consumer | GroupConsumer:
-        """A consumer of whole topics, or of single partitions; to be used with `async for`.
+        """Makes a consumer of whole topics, or of single partitions; to be used with `async for`.
 
-        `start` is an offset of each partition, or the start or the end of all. `max_bytes` bounds
-        what a fetch brings of a partition, and `max_wait_ms` how long a broker may hold it.
+        `start` is an offset for each partition, or the start or the end of all. `max_bytes` bounds
+        the bytes that a fetch returns per partition, and `max_wait_ms` how long a broker may hold
+        it.
 
-        With `group` one that shares topics with the other members of that group, or reads
-        partitions by hand, and commits what is done; to be used with `async with`. Then `start` is
-        for what the group has committed nothing of, a time or "none" as well. `on_assigned`,
-        `on_revoked` and `on_lost`, functions or coroutine functions, get partitions as (topic,
-        number) when they come, while they can still be committed, and when they are gone. The rest
-        is that of `kproto.client.groups.settings.GroupSettings`, times in ms. See `Consumer` and
+        With `group` the consumer shares topics with the other members of that group, or reads
+        partitions that are assigned by hand, and commits offsets. Then `start` is for partitions
+        without a committed offset, and may be a time or "none" as well. `on_assigned`, `on_revoked`
+        and `on_lost`, functions or coroutine functions, get partitions as (topic, number): after
+        they are assigned, before they are revoked and while they can still be committed, and after
+        they are lost. The other arguments are those of
+        `kproto.client.groups.settings.GroupSettings`, times in ms. Kafka's names are taken too,
+        such as `auto_offset_reset`, `isolation_level`, `group_instance_id`. See `Consumer` and
         `GroupConsumer`. Raises ConfigurationError.
         """
-        settings: dict[str, Any] = {
+        callbacks = Callbacks(on_assigned, on_revoked, on_lost)
+        reading = {
+            "start": start,
+            "max_bytes": max_bytes,
+            "max_wait_ms": max_wait_ms,
+            "read_committed": read_committed,
+        }
+        membership = {
             "instance_id": instance_id,
             "auto_commit": auto_commit,
             "auto_commit_interval_ms": auto_commit_interval_ms,
@@ -422,34 +435,38 @@ class Client:
             "leave": leave,
             "leave_timeout_ms": leave_timeout_ms,
         }
-        callbacks = Callbacks(on_assigned, on_revoked, on_lost)
-        given = {name: each for name, each in settings.items() if each is not None}
+        given: dict[str, Any] = with_short_names(
+            "Client.consumer", {**reading, **membership}, kafka_names, GROUP_CONSUMER_NAMES
+        )
+        if group is _FROM_PROPERTIES:
+            group = self._group_defaults.get("group")
+        of_group = {name: each for name, each in self._group_defaults.items() if name != "group"}
+        options = {**_CONSUMER_DEFAULTS, **self._consumer_defaults}
+        if group is not None:
+            options |= {name: of_group.pop(name) for name in reading if name in of_group}
+        options |= {name: value for name, value in given.items() if name in reading}
+        given = {name: value for name, value in given.items() if name in membership}
         if group is None:
             for name in [*given, *(name for name in callbacks._fields if getattr(callbacks, name))]:
                 raise ConfigurationError(f"{name} is for a consumer of a group: give its name, too")
             return Consumer(
                 self._view,
                 topics,  # type: ignore[arg-type]  # it refuses a pattern
-                start=start,  # type: ignore[arg-type]  # it refuses the others
                 stop_at_end=stop_at_end,
-                max_bytes=max_bytes,
-                max_wait_ms=max_wait_ms,
-                read_committed=read_committed,
+                **options,
             )
         if stop_at_end:
             raise ConfigurationError(
                 f"a consumer of a group ({group}) has no end: leave out stop_at_end, or give "
                 "group=None"
             )
+        given = {**of_group, **given}
         return GroupConsumer(
             self._view,
             topics,
             GroupSettings(group, **given, given=frozenset(given)),
             GroupMember,
-            start=start,  # type: ignore[arg-type]  # it refuses offsets
             callbacks=callbacks,
-            max_bytes=max_bytes,
-            max_wait_ms=max_wait_ms,
-            read_committed=read_committed,
             make_outlet=lambda: self.producer(),
+            **options,
         )

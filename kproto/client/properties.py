@@ -1,25 +1,23 @@
-"""What a client.properties file comes to as arguments of a `Client`. Opens no connection."""
+"""Turns a client.properties file into the arguments of a `Client`. Opens no connection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from ..schema.nearest import nearest
 from ..security.properties import PropertySource, from_properties
 from ..wire.errors import ConfigurationError
 from .settings import ClientSettings
 
-__all__ = ["ClientArguments", "client_arguments", "consumer_of"]
-
-T = TypeVar("T")
+__all__ = ["ClientArguments", "client_arguments"]
 
 _BOOTSTRAP: Final = "bootstrap"
 
 
 class ClientArguments(NamedTuple):
-    """Arguments of a `Client`, and what its producers and consumers begin with."""
+    """The arguments of a `Client`, and the defaults of its producers and consumers."""
 
     bootstrap: str | Sequence[str]
     settings: ClientSettings
@@ -30,9 +28,10 @@ class ClientArguments(NamedTuple):
 
 
 def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> ClientArguments:
-    """What properties say, and `overrides` say otherwise: fields of ClientSettings, `bootstrap`.
+    """Returns what properties say; `overrides`, fields of ClientSettings and `bootstrap`, count
+    first.
 
-    Properties about what is overridden are not looked at. Raises ConfigurationError.
+    Properties about an overridden setting are not read. Raises ConfigurationError.
     """
     known = [each.name for each in fields(ClientSettings)]
     for name in overrides:
@@ -40,7 +39,7 @@ def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> Cl
             near = ", ".join(nearest(name, [*known, _BOOTSTRAP]))
             hint = f"; the nearest: {near}" if near else ""
             raise ConfigurationError(f"ClientSettings has no {name!r}{hint}")
-    found = from_properties(source, given_otherwise=overrides.keys())
+    found = from_properties(source, set_by_caller=overrides.keys())
     settings = {**found.settings, **overrides}
     bootstrap = settings.pop(_BOOTSTRAP, found.bootstrap)
     if bootstrap is None:
@@ -50,13 +49,3 @@ def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> Cl
     return ClientArguments(
         bootstrap, ClientSettings(**settings), found.producer, found.consumer, found.group
     )
-
-
-def consumer_of(make: Callable[..., T], arguments: ClientArguments) -> Callable[..., T]:
-    """`Client.consumer`, which begins with what properties say; what is given counts first."""
-
-    def consumer(topics: Any, **given: Any) -> T:
-        member = arguments.group if given.get("group", arguments.group.get("group")) else {}
-        return make(topics, **{**arguments.consumer, **member, **given})
-
-    return consumer

@@ -1,5 +1,5 @@
-"""A page to study the protocol: definitions, versions, and bytes that are decoded when pasted.
+"""Builds a page to study the protocol: definitions, versions, and a decoder of pasted bytes.
 
-`build.page` makes one HTML text of `page.html`, `style.css`, the scripts and the definitions. It
+`build.page` makes one HTML text from `page.html`, `style.css`, the scripts and the definitions. It
 needs no server and no network. The scripts read bytes by the same layouts as `kproto.schema`.
 """

@@ -1,7 +1,7 @@
-"""Makes the page: one HTML text that holds its style, its scripts and all its data.
+"""Builds the page: one HTML text with its style, its scripts and all its data.
 
-Knows which files the page is made of, not what they say. A content security policy in the page
-allows its own style and script, by their hashes, and no request to anywhere.
+Knows the files of the page, not their content. A content security policy in the page allows its own
+style and script, by their hashes, and no request.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from . import export, facts
 
 __all__ = ["MAX_PAGE_BYTES", "SCRIPTS", "kafka_page", "page", "page_data"]
 
-#: The largest page that is built, in bytes; larger ones are slow to open from a mail or a ticket.
+#: The largest page that is built, in bytes; larger pages open slowly from a mail or a ticket.
 MAX_PAGE_BYTES: Final = 1_500_000
 
-#: The scripts, in the order in which they stand in the page: each knows those before it.
+#: The scripts in their order in the page: each knows those before it.
 SCRIPTS: Final = (
     "model.js",
     "decode.js",
@@ -45,7 +45,7 @@ _HERE: Final = Path(__file__).parent
 
 
 def kafka_page() -> str:
-    """The page of Kafka's own messages, with all that `kproto.schema` knows of them."""
+    """Returns the page of Kafka's own messages, with all facts that `kproto.schema` has."""
     return page(
         releases=facts.releases(),
         glossary=facts.glossary(),
@@ -62,7 +62,7 @@ def page(
     kips: Iterable[Mapping[str, Any]] = (),
     former: Mapping[str, str] | None = None,
 ) -> str:
-    """The page as HTML text, for `messages` by name (Kafka's own by default).
+    """Returns the page as HTML text, for `messages` by name (Kafka's own by default).
 
     `releases`, oldest first: for each, the lowest and highest version of each API key.
     `glossary`: the sentences under `fields`, `messages`, `structs` and `overrides`, by name.
@@ -95,7 +95,7 @@ def page_data(
     kips: Iterable[Mapping[str, Any]] = (),
     former: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What the scripts find in the page; the arguments are those of `page`."""
+    """Returns the data for the scripts of the page; the arguments are those of `page`."""
     return {
         "messages": export.definitions(union() if messages is None else messages),
         "secrets": sorted(SECRETS),

@@ -1,8 +1,8 @@
-"""The definitions, error codes and other facts as compact plain data for the scripts of the page.
+"""Exports definitions, error codes and other facts as compact data for the scripts of the page.
 
-A field is a list: name, type, versions, a mapping of what else is said (or 0), and its own fields
-where it has some. The keys of that mapping and of a message stand in `_FIELD_KEYS` and `message`;
-`model.js` reads them.
+A field is a list: name, type, versions, a mapping of its other attributes (or 0), and its own
+fields if it has some. `_FIELD_KEYS` and `_message` define the keys of that mapping and of a
+message; `model.js` reads them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..schema.specs import FieldSpec, MessageSpec
 
 __all__ = ["definitions", "error_codes", "release_ranges"]
 
-#: What a field may say besides name, type and versions: the key, and how it is found; None for
-#: what is left out.
+#: Attributes of a field besides name, type and versions: the key, and a function that returns the
+#: value, or None to omit it.
 _FIELD_KEYS: Final[tuple[tuple[str, Callable[[FieldSpec], object]], ...]] = (
     ("n", lambda field: str(field.nullable_versions) if field.nullable_versions else None),
     ("t", lambda field: field.tag),
@@ -35,19 +35,21 @@ _FIELD_KEYS: Final[tuple[tuple[str, Callable[[FieldSpec], object]], ...]] = (
 
 
 def definitions(messages: Mapping[str, MessageSpec]) -> list[dict[str, Any]]:
-    """Every message, in the order of `messages`."""
+    """Returns all messages, in the order of `messages`."""
     return [_message(messages[name]) for name in messages]
 
 
 def error_codes(table: Iterable[tuple[int, str, bool]]) -> list[list[Any]]:
-    """Each error code as code, name, and 1 where a retry may help, else 0."""
+    """Returns each error code as code, name, and 1 if it is retriable, else 0."""
     return [[code, name, int(retriable)] for code, name, retriable in table]
 
 
 def release_ranges(
     releases: Mapping[str, Mapping[int, tuple[int, int]]],
 ) -> list[list[Any]]:
-    """Each release, oldest first as given: its name, and for each API key lowest and highest."""
+    """Returns each release, oldest first as given: its name, and for each API key lowest and
+    highest.
+    """
     return [
         [name, [[key, *ranges[key]] for key in sorted(ranges)]] for name, ranges in releases.items()
     ]
@@ -87,7 +89,7 @@ def _message(spec: MessageSpec) -> dict[str, Any]:
 def _field(field: FieldSpec, *, of_message: bool) -> list[Any]:
     extras = {key: found(field) for key, found in _FIELD_KEYS}
     attribute = attribute_name(field.name, of_message=of_message)
-    if attribute != snake_case(field.name):  # which the page makes itself
+    if attribute != snake_case(field.name):  # the page derives that one itself
         extras["a"] = attribute
     said = {key: value for key, value in extras.items() if value is not None}
     made: list[Any] = [field.name, field.type, str(field.versions), said or 0]

@@ -1,6 +1,7 @@
-"""What `kproto.schema` knows of Kafka's own messages beside the definitions, as the page takes it.
+"""Collects facts about Kafka's own messages beside their definitions, in the shapes of
+`build.page`.
 
-Owns the shapes that `build.page` describes; every fact is asked of `kproto.schema`.
+Every fact comes from `kproto.schema`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ __all__ = ["former", "glossary", "kips", "releases"]
 
 
 def releases() -> dict[str, dict[int, tuple[int, int]]]:
-    """Each release, oldest first: for each API key the lowest and the highest version.
+    """Returns each release, oldest first: for each API key the lowest and the highest version.
 
-    Versions that are not final there are left out, as nobody speaks them without opting in.
+    Versions that are not final in a release are omitted, because clients must opt in to them.
     """
     return {
         release: {
@@ -30,7 +31,7 @@ def releases() -> dict[str, dict[int, tuple[int, int]]]:
 
 
 def glossary() -> dict[str, dict[str, Any]]:
-    """The sentences by name, under `fields`, `overrides`, `messages` and `structs`."""
+    """Returns the sentences by name, under `fields`, `overrides`, `messages` and `structs`."""
     known = load_glossary()
     return {
         "fields": dict(known.fields),
@@ -41,10 +42,10 @@ def glossary() -> dict[str, dict[str, Any]]:
 
 
 def kips() -> list[dict[str, Any]]:
-    """What each version of an API changed, by API key and version; none where nobody says."""
+    """Returns the changes of each version of an API, by API key and version, as far as known."""
     return [note.to_json() for key in study.api_names() for note in study.version_notes(key)]
 
 
 def former() -> dict[str, str]:
-    """The names that releases had for an API before, each with the newest name."""
+    """Returns the names that releases had for an API before, each with the newest name."""
     return former_api_names()

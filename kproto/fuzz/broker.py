@@ -1,9 +1,9 @@
-"""Sends frames to a broker that listens, and watches whether it lives on.
+"""Sends frames to a broker that listens, and checks whether it stays alive.
 
-A broker may close a connection on what is broken, and may be silent on what it waits with. It may
-not end, hang, or answer with what is no answer. That it closes on a request whose form is sound is
-told, and harmless: the values may make no sense. Every wait and the rate
-are bounded. Only this machine is sent to, unless the caller says otherwise twice.
+A broker may close a connection on a broken request, and may be silent on a request that it holds
+back. It may not end, hang, or send an invalid response. A closed connection on a valid request is
+reported as harmless, because its values may make no sense. Every wait and the rate are bounded.
+Frames go to this machine only, unless the caller allows others by two arguments.
 """
 
 from __future__ import annotations
@@ -27,44 +27,44 @@ from ..protocol.headers import (
 )
 from ..security.tls import TlsContexts
 from ..wire.errors import BrokerConnectionError, ConfigurationError, DecodeError, KprotoError
-from .broker_connection import PLAINTEXT, NoFrameError, Secured, connected, frame_from
-from .case import Form
-from .frame_shrinking import shortest_frames
-from .frames import CLIENT_ID, FRAME_KINDS, Frame, frames_of
-from .lenient import Unreadable, walked
+from .broker_connection import PLAINTEXT, ConnectionSecurity, InvalidFrameError, connect, read_frame
+from .case import MessageVersion
+from .frame_generation import CLIENT_ID, FRAME_KINDS, Frame, generate_frames
+from .frame_shrinking import smallest_frames
+from .lenient_reader import UnreadableMessageError, walk_message
 
 __all__ = ["BrokerFinding", "BrokerFuzzSettings", "BrokerResult", "fuzz_broker", "replay_frames"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFuzzSettings:
-    """Limits of a run against a broker; ConfigurationError on one that is not positive."""
+    """Limits a run against a broker. Raises ConfigurationError for a limit that is not positive."""
 
     #: Frames sent in all.
     frames: int = 2_000
-    #: When the run ends, whatever is left.
+    #: Seconds after which the run ends.
     time_s: float = 60.0
     #: Frames a second, at most.
     rate: float = 200.0
-    #: How long an answer is waited for. Requests that a broker holds back, as Fetch, take longer;
-    #: so silence is no fault.
+    #: How long to wait for a response. Brokers hold back some requests longer, such as Fetch, so
+    #: silence is no fault.
     quiet_s: float = 0.3
     #: How long a living broker may take to accept a connection and answer ApiVersions.
     alive_s: float = 5.0
-    #: So long a broker that closed a connection is looked at, when a finding is tried again: one
-    #: that crashes may answer others for a moment yet.
+    #: How long a broker is observed after it closed a connection, when a finding is tried again: a
+    #: crashing broker may answer other connections for a moment.
     dying_s: float = 1.0
-    #: After so many frames that were answered it is asked whether it lives.
+    #: Answered frames between two checks that the broker is alive.
     check_every: int = 20
-    #: Frames that are sent to make those of one finding smaller.
+    #: Frames that are sent to shrink those of one finding.
     shrink_attempts: int = 300
-    #: Of those tries, such as end in silence or take the broker away, each of which takes a wait.
+    #: Tries among them that may end in silence or a crash, because each takes a wait.
     shrink_waits: int = 30
-    #: How long all of that may take.
+    #: How long the shrinking of a finding may take.
     shrink_s: float = 60.0
-    #: How long one that is gone is waited for, in case somebody starts it again.
-    back_s: float = 3.0
-    #: Largest answer that is read; those of Kafka's brokers to such requests are far smaller.
+    #: How long to wait for a crashed broker, in case a supervisor restarts it.
+    recovery_s: float = 3.0
+    #: Largest response that is read; those of Kafka's brokers to such requests are far smaller.
     max_answer_bytes: int = 16_777_216
 
     def __post_init__(self) -> None:
@@ -74,29 +74,29 @@ class BrokerFuzzSettings:
                 raise ConfigurationError(f"{entry.name} is {value}: it must be above 0")
 
 
-#: What a broker may not do.
+#: The faults of a broker, in words.
 WORDS: Final = {
-    "crashed": "it takes no connection any more",
-    "hung": "it takes a connection and does not answer ApiVersions",
-    "closed": "it closes the connection on a sound request",
-    "malformed": "it answers with what is no answer to the request",
+    "crashed": "it accepts no connection any more",
+    "hung": "it accepts a connection and does not answer ApiVersions",
+    "closed": "it closes the connection on a valid request",
+    "malformed": "it sends an invalid response to the request",
 }
 
-#: Those after which the broker is gone.
+#: The faults after which the broker is gone.
 GONE: Final = frozenset({"crashed", "hung"})
 
-#: How long is waited before one that is gone is looked for again.
+#: Pause between two checks whether a crashed broker is back.
 _LOOK_S: Final = 0.05
 
-#: What Kafka's own brokers do as well: values that the definition allows may still make no sense.
+#: Faults of Kafka's own brokers as well: values that the definition allows may make no sense.
 HARMLESS: Final = frozenset({"closed"})
 
 
 @dataclass(slots=True)
 class BrokerFinding:
-    """Faults of one sort; `frames` are the shortest that showed one, to be sent again in order.
+    """Groups faults of one kind; `frames` are the shortest that showed one, to be resent in order.
 
-    `unshrunk` says why they were not made smaller, if they were not.
+    `unshrunk` gives the reason if they were not shrunk.
     """
 
     fault: str
@@ -108,15 +108,15 @@ class BrokerFinding:
 
     @property
     def harmless(self) -> bool:
-        """Whether Kafka's own brokers do it."""
+        """Returns whether Kafka's own brokers have the fault."""
         return self.fault in HARMLESS
 
 
 @dataclass(slots=True)
 class BrokerResult:
-    """What a run found: frames by kind, and what became of them.
+    """Holds the findings of a run, and counts its frames by kind and by outcome.
 
-    `stopped` says why a run ended early; `interrupted` is set where it was Ctrl-C.
+    `stopped` gives the reason if the run ended early; `interrupted` is True after Ctrl-C.
     """
 
     address: str
@@ -128,10 +128,10 @@ class BrokerResult:
     interrupted: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain data, in the shape of the report of a command."""
+        """Returns the result as plain data, in the shape of the report of a command."""
         return {
             "implementation": f"the broker at {self.address}",
-            "judge": "what a broker may do",
+            "judge": "the rules for brokers",
             "seed": self.seed,
             "cases": sum(self.outcomes.values()),
             "forms": 0,
@@ -178,25 +178,25 @@ def fuzz_broker(
     kinds: tuple[str, ...] = tuple(FRAME_KINDS),
     anywhere: bool = False,
     shrink: bool = True,
-    secured: Secured = PLAINTEXT,
+    secured: ConnectionSecurity = PLAINTEXT,
     progress: Callable[[int, int], None] | None = None,
 ) -> BrokerResult:
-    """Send frames to the broker at `host:port` and say what it did that it may not do.
+    """Sends frames to the broker at `host:port`, and returns its faults.
 
-    Ctrl-C ends the run early: the result is what was found until then.
-    With `shrink` the frames of each finding are made as few and as short as can be found, at the
-    same rate. For what takes the broker away somebody must start it again: it is waited for.
-    `secured` says how to reach it: each frame goes out on a connection that is authenticated.
+    Ctrl-C ends the run early, with the findings until then. With `shrink` the frames of each
+    finding are made as few and as short as possible, at the same rate; for a crash the broker must
+    be restarted, which the run waits for. `secured` has TLS and SASL: each frame is sent on an
+    authenticated connection.
 
-    Raises ConfigurationError on an address that is not of this machine, unless `anywhere`, and
-    BrokerConnectionError when nobody answers there at the beginning.
+    Raises ConfigurationError for an address of another machine, unless `anywhere`, and
+    BrokerConnectionError if no broker answers there at the beginning.
     """
     limits = settings or BrokerFuzzSettings()
     target = _Target(address, limits, secured, anywhere=anywhere)
     versions = target.versions()
     result = BrokerResult(address, seed)
     try:
-        _send_all(target, frames_of(versions, seed, kinds), limits, result, progress)
+        _send_all(target, generate_frames(versions, seed, kinds), limits, result, progress)
         _sort(result)
         until = time.monotonic() + limits.shrink_s
         for finding in list(result.findings) if shrink else ():
@@ -219,7 +219,7 @@ def _send_all(
     result: BrokerResult,
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Send frames until a limit is met or the broker is gone; count into `result`."""
+    """Sends frames until a limit is reached or the broker is gone; counts into `result`."""
     began = time.monotonic()
     since: list[Frame] = []
     answered = 0
@@ -227,7 +227,7 @@ def _send_all(
         if number == limits.frames:
             break
         if time.monotonic() - began > limits.time_s:
-            result.stopped = f"the time of {limits.time_s:g} s was over"
+            result.stopped = f"the limit of {limits.time_s:g} s was reached"
             break
         time.sleep(max(0.0, began + number / limits.rate - time.monotonic()))
         outcome, fault = target.send(frame)
@@ -238,28 +238,28 @@ def _send_all(
         since.append(frame)
         answered += 1
         if outcome != "answered" or answered >= limits.check_every:
-            dead = target.dead()
-            if dead is not None:
-                _add(result, dead[0], dead[1], since)
-                result.stopped = f"the broker is gone: {dead[1]}"
+            liveness_fault = target.liveness_fault()
+            if liveness_fault is not None:
+                _add(result, liveness_fault[0], liveness_fault[1], since)
+                result.stopped = f"the broker is gone: {liveness_fault[1]}"
                 break
             since, answered = [], 0
         if progress:
             progress(number + 1, limits.frames)
     if since and not result.stopped.startswith("the broker"):
-        dead = target.dead()
-        if dead is not None:
-            _add(result, dead[0], dead[1], since)
+        liveness_fault = target.liveness_fault()
+        if liveness_fault is not None:
+            _add(result, liveness_fault[0], liveness_fault[1], since)
 
 
 class _Enough(Exception):  # noqa: N818 - no error: the search ends
-    """Nothing more is tried; the text says why."""
+    """Ends the search; the text gives the reason."""
 
 
 def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until: float) -> None:
-    """Put the smallest frames that show the finding's fault in the place of those that were met.
+    """Replaces the frames of a finding by the smallest ones that show its fault.
 
-    What takes the broker away on the way is a finding of its own.
+    Frames that crash the broker on the way are a finding of their own.
     """
     limits = target.settings
     known: dict[tuple[bytes, ...], str | None] = {}
@@ -273,12 +273,14 @@ def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until
             if attempts >= limits.shrink_attempts or waits >= limits.shrink_waits:
                 return False
             if time.monotonic() > until:
-                raise _Enough(f"the {limits.shrink_s:g} s for that were over")
-            if not target.comes_back():
-                dead = None if finding.fault in GONE or not known else target.dead()
-                if dead is not None:
-                    _add(result, dead[0], dead[1], list(last))
-                raise _Enough("the broker is gone, and nobody started it again")
+                raise _Enough(f"the limit of {limits.shrink_s:g} s was reached")
+            if not target.recovers():
+                liveness_fault = (
+                    None if finding.fault in GONE or not known else target.liveness_fault()
+                )
+                if liveness_fault is not None:
+                    _add(result, liveness_fault[0], liveness_fault[1], list(last))
+                raise _Enough("the broker is gone, and was not restarted")
             attempts += len(frames)
             last = frames
             known[key], waited = target.shows(frames, finding.fault, finding.cause)
@@ -290,8 +292,8 @@ def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until
 
     try:
         if not shows(best):
-            raise _Enough("it did not show again")
-        best = shortest_frames(best, shows)
+            raise _Enough("the fault did not occur again")
+        best = smallest_frames(best, shows)
     except _Enough as error:
         finding.unshrunk = str(error)
     cause = known.get(tuple(frame.data for frame in best))
@@ -304,11 +306,11 @@ def replay_frames(
     *,
     settings: BrokerFuzzSettings | None = None,
     anywhere: bool = False,
-    secured: Secured = PLAINTEXT,
+    secured: ConnectionSecurity = PLAINTEXT,
 ) -> list[str]:
-    """Send the frames of a report's example again; what became of each, and of the broker.
+    """Sends the frames of a report's example again; returns the outcome of each, and the broker's.
 
-    Raises ConfigurationError on what is no such example.
+    Raises ConfigurationError for any other data.
     """
     frames = _frames_from_json(node)
     limits = settings or BrokerFuzzSettings()
@@ -318,12 +320,14 @@ def replay_frames(
     for frame in frames:
         outcome, fault = target.send(frame)
         said.append(outcome if fault is None else f"{fault[0]}: {fault[1]}")
-    dead = target.dead()
+    liveness_fault = target.liveness_fault()
     until = time.monotonic() + limits.dying_s
-    while dead is None and "closed" in said and time.monotonic() < until:
+    while liveness_fault is None and "closed" in said and time.monotonic() < until:
         time.sleep(_LOOK_S)
-        dead = target.dead()
-    said.append("it lives" if dead is None else f"{dead[0]}: {dead[1]}")
+        liveness_fault = target.liveness_fault()
+    said.append(
+        "it lives" if liveness_fault is None else f"{liveness_fault[0]}: {liveness_fault[1]}"
+    )
     return said
 
 
@@ -366,10 +370,15 @@ def _add(result: BrokerResult, fault: str, cause: str, frames: list[Frame]) -> N
 
 
 class _Target:
-    """The broker: where it listens, and one connection at a time."""
+    """Connects to the broker, one connection at a time."""
 
     def __init__(
-        self, address: str, settings: BrokerFuzzSettings, secured: Secured, *, anywhere: bool
+        self,
+        address: str,
+        settings: BrokerFuzzSettings,
+        secured: ConnectionSecurity,
+        *,
+        anywhere: bool,
     ) -> None:
         host, colon, port = address.rpartition(":")
         if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
@@ -385,16 +394,16 @@ class _Target:
     def _refuse_elsewhere(self) -> None:
         try:
             found = {str(each[4][0]) for each in socket.getaddrinfo(*self.where)}
-        except (OSError, UnicodeError) as error:  # a name that no host can have, such as `a..b`
+        except (OSError, UnicodeError) as error:  # an invalid host name, such as `a..b`
             raise BrokerConnectionError(f"cannot be found: {error}", address=self.address) from None
         if not all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in found):
             raise ConfigurationError(
-                f"{self.address} is not on this machine; broken frames may end a broker and lose "
-                "what it stores. Say --not-loopback and --it-may-break if that is meant"
+                f"{self.address} is not on this machine; broken frames may crash a broker and lose "
+                "its records. Add --not-loopback and --it-may-break to allow that"
             )
 
     def versions(self) -> dict[int, range]:
-        """The versions that the broker speaks, by api key. Raises BrokerConnectionError."""
+        """Returns the versions that the broker speaks, by api key. Raises BrokerConnectionError."""
         try:
             answer = self._api_versions()
         except BrokerConnectionError:
@@ -417,8 +426,8 @@ class _Target:
         _, at = parse_response_header(ApiVersionsResponse, 0, answer)
         return ApiVersionsResponse.decode_from(answer, at, 0)[0]
 
-    def dead(self) -> tuple[str, str] | None:
-        """The fault and its words when the broker does not live any more."""
+    def liveness_fault(self) -> tuple[str, str] | None:
+        """Returns the fault and its cause if the broker is not alive."""
         try:
             self._api_versions()
         except TimeoutError:
@@ -428,17 +437,17 @@ class _Target:
             return "crashed", f"ApiVersions: {reason}"
         return None
 
-    def comes_back(self) -> bool:
-        """Whether the broker lives, or does so again within the time that is waited for it."""
-        until = time.monotonic() + self.settings.back_s
-        while (dead := self.dead()) is not None:
-            if dead[0] == "hung" or time.monotonic() > until:
+    def recovers(self) -> bool:
+        """Returns whether the broker is alive, or is restarted within `recovery_s`."""
+        until = time.monotonic() + self.settings.recovery_s
+        while (liveness_fault := self.liveness_fault()) is not None:
+            if liveness_fault[0] == "hung" or time.monotonic() > until:
                 return False
             time.sleep(_LOOK_S)
         return True
 
     def shows(self, frames: Sequence[Frame], fault: str, cause: str) -> tuple[str | None, bool]:
-        """The cause, when frames show a fault again; and whether that took a wait."""
+        """Returns the cause if frames show a fault again, and whether that took a wait."""
         waited = False
         for frame in frames:
             time.sleep(1 / self.settings.rate)
@@ -448,23 +457,25 @@ class _Target:
                 return cause, waited
         if fault not in GONE:
             return None, waited
-        dead = self.dead()
-        if dead is None:
+        liveness_fault = self.liveness_fault()
+        if liveness_fault is None:
             return None, waited
-        return (dead[1] if dead[0] == fault else None), True
+        return (liveness_fault[1] if liveness_fault[0] == fault else None), True
 
     def send(self, frame: Frame) -> tuple[str, tuple[str, str] | None]:
-        """Send a frame on a connection of its own; what became of it, and the fault in that."""
+        """Sends a frame on a connection of its own; returns its outcome and the fault in it."""
         try:
             with self._connected() as connection:
                 try:
                     connection.sendall(frame.data)
-                    if frame.kind == "cut" and not self.contexts.enabled:  # TLS has no half to end
+                    if (
+                        frame.kind == "cut" and not self.contexts.enabled
+                    ):  # TLS cannot close one half
                         connection.shutdown(socket.SHUT_WR)
                     answer = self._frame(connection, self.settings.quiet_s)
                 except TimeoutError:
                     return "silent", None
-                except NoFrameError as error:
+                except InvalidFrameError as error:
                     cls = _expected(frame)
                     return "answered", ("malformed", f"{cls.__name__}: {error}") if cls else None
                 except OSError:
@@ -478,7 +489,7 @@ class _Target:
 
     def _connected(self) -> socket.socket:
         limits = self.settings
-        return connected(
+        return connect(
             self.where,
             self.contexts,
             self.sasl,
@@ -487,10 +498,10 @@ class _Target:
         )
 
     def _frame(self, connection: socket.socket, patience_s: float) -> bytes | None:
-        return frame_from(connection, patience_s, self.settings.max_answer_bytes)
+        return read_frame(connection, patience_s, self.settings.max_answer_bytes)
 
     def _wrong(self, frame: Frame, answer: bytes) -> tuple[str, str] | None:
-        """What is wrong with an answer, where the bytes of the request tell what it must be."""
+        """Returns the error in a response, if the request's bytes determine the right one."""
         cls = _expected(frame)
         if cls is None or frame.version is None:
             return None
@@ -503,24 +514,24 @@ class _Target:
         except DecodeError as error:
             if cls is ApiVersionsResponse and answer[4:6] == b"\x00\x23":
                 return None  # an unsupported version is answered in the form of version 0
-            if _as_kafka_reads(Form(cls._definition().name, frame.version), answer[at:]):
-                return None  # a name that is not UTF-8, say, which the request had
+            if _as_kafka_reads(MessageVersion(cls._definition().name, frame.version), answer[at:]):
+                return None  # such as a name that is not UTF-8, copied from the request
             return "malformed", f"{cls.__name__}: {error.reason}"
         return None
 
 
 def _expected(frame: Frame) -> type[Message] | None:
-    """The response that a frame calls for; None where its bytes do not tell."""
+    """Returns the class of the response to a frame; None if its bytes do not tell."""
     if frame.correlation_id is None or frame.api_key is None or frame.version is None:
         return None
     cls = response_class(frame.api_key)
     return cls if cls is not None and frame.version in cls.VALID_VERSIONS else None
 
 
-def _as_kafka_reads(form: Form, data: bytes) -> bool:
-    """Whether Kafka's classes read the bytes, though kproto does not."""
+def _as_kafka_reads(message_version: MessageVersion, data: bytes) -> bool:
+    """Returns whether Kafka's classes read the bytes, though kproto does not."""
     try:
-        walked(form.shape, data)
-    except (Unreadable, RecursionError):
+        walk_message(message_version.shape, data)
+    except (UnreadableMessageError, RecursionError):
         return False
     return True

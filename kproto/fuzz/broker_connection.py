@@ -1,4 +1,4 @@
-"""A connection to a broker under test, with TLS and SASL where it wants them; blocking sockets."""
+"""Connects to a broker under test, with TLS and SASL if it needs them, by blocking sockets."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from typing import Final, NamedTuple
 
 from ..protocol.framing import frame
 from ..security.diagnosis import handshake_fault
+from ..security.handshake import ConnectionHandshake, new_exchange
 from ..security.mechanisms import Sasl
-from ..security.opening import Opening, exchange_with
 from ..security.tls import AnyTls, TlsContexts
 from ..wire.errors import BrokerConnectionError
 
-__all__ = ["PLAINTEXT", "NoFrameError", "Secured", "connected", "frame_from"]
+__all__ = ["PLAINTEXT", "ConnectionSecurity", "InvalidFrameError", "connect", "read_frame"]
 
 _CLIENT_ID: Final = "kproto-fuzz"
 
 
-class NoFrameError(OSError):
-    """What comes is no frame: the size in front of it makes no sense."""
+class InvalidFrameError(OSError):
+    """The size of a received frame is invalid."""
 
 
-class Secured(NamedTuple):
-    """How to reach a broker: as `tls` and `sasl` of a client."""
+class ConnectionSecurity(NamedTuple):
+    """Holds TLS and SASL for a broker, as `tls` and `sasl` of a client."""
 
     tls: AnyTls = False
     sasl: Sasl | None = None
 
 
-PLAINTEXT: Final = Secured()
+PLAINTEXT: Final = ConnectionSecurity()
 
 
-def connected(
+def connect(
     where: tuple[str, int],
     contexts: TlsContexts,
     sasl: Sasl | None,
@@ -43,11 +43,11 @@ def connected(
     patience_s: float,
     most: int,
 ) -> socket.socket:
-    """A connection on which requests are answered; each step may take `patience_s`.
+    """Returns an authenticated connection; each step may take `patience_s`.
 
-    `most` bounds an answer, in bytes. Raises OSError for a broker that is away, AuthenticationError
-    and BrokerConnectionError for one that will not have it, ConfigurationError for files that
-    cannot be used.
+    `most` bounds a response, in bytes. Raises OSError for an unreachable broker,
+    AuthenticationError and BrokerConnectionError for one that refuses, ConfigurationError for
+    unusable files.
     """
     connection = socket.create_connection(where, patience_s)
     try:
@@ -65,7 +65,7 @@ def _with_tls(
 ) -> socket.socket:
     if not contexts.enabled:
         return connection
-    context = contexts.at_hand() or contexts.renew()
+    context = contexts.cached() or contexts.renew()
     name = contexts.name_of(where[0])
     try:
         return context.wrap_socket(connection, server_hostname=name)
@@ -77,28 +77,26 @@ def _with_tls(
 def _authenticate(
     connection: socket.socket, sasl: Sasl, where: tuple[str, int], patience_s: float, most: int
 ) -> None:
-    exchange = asyncio.run(exchange_with(sasl, where[0], _text(where)))
-    opening = Opening(exchange, _text(where), _CLIENT_ID)
-    sent: bytes | None = opening.begin()
+    exchange = asyncio.run(new_exchange(sasl, where[0], _text(where)))
+    handshake = ConnectionHandshake(exchange, _text(where), _CLIENT_ID)
+    sent: bytes | None = handshake.begin()
     while sent is not None:
         connection.sendall(frame(sent))
         try:
-            answer = frame_from(connection, patience_s, most)
-        except NoFrameError as error:
-            raise BrokerConnectionError(
-                f"while SASL was under way {error}", address=_text(where)
-            ) from None
+            answer = read_frame(connection, patience_s, most)
+        except InvalidFrameError as error:
+            raise BrokerConnectionError(f"during SASL {error}", address=_text(where)) from None
         if answer is None:
-            raise opening.cut_off() or BrokerConnectionError(
-                "closed while SASL was under way", address=_text(where)
+            raise handshake.cut_off() or BrokerConnectionError(
+                "closed during SASL", address=_text(where)
             )
-        sent = opening.next(answer)
+        sent = handshake.next(answer)
 
 
-def frame_from(connection: socket.socket, patience_s: float, most: int) -> bytes | None:
-    """One frame that the broker sends; None when it closes.
+def read_frame(connection: socket.socket, patience_s: float, most: int) -> bytes | None:
+    """Returns one frame from the broker; None if it closes.
 
-    Raises TimeoutError, and NoFrameError on a size that is none, or above `most`.
+    Raises TimeoutError, and InvalidFrameError for an invalid size, or one above `most`.
     """
     until = time.monotonic() + patience_s
     head = _bytes(connection, 4, until)
@@ -107,7 +105,7 @@ def frame_from(connection: socket.socket, patience_s: float, most: int) -> bytes
     (size,) = struct.unpack(">i", head)
     if not 0 <= size <= most:
         said = f" (as text {head.decode()!r})" if head.isalnum() else ""
-        raise NoFrameError(f"it announces an answer of {size} bytes{said}, not 0 to {most}")
+        raise InvalidFrameError(f"it announces an answer of {size} bytes{said}, not 0 to {most}")
     return _bytes(connection, size, until)
 
 

@@ -1,6 +1,6 @@
-"""What an implementation is asked and what it answers, each a line of JSON; see docs/fuzzing.md.
+"""Defines the questions to an implementation and its answers, lines of JSON; see docs/how-to/fuzzing.md.
 
-Owns the form of both lines. Knows no process.
+Knows no process.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .packages import KAFKA, definitions_in, message_class
 __all__ = [
     "Answer",
     "Case",
-    "Form",
-    "NotAnAnswer",
+    "InvalidAnswerError",
+    "MessageVersion",
     "Operation",
     "Outcome",
-    "all_forms",
-    "answer_of",
+    "all_message_versions",
+    "parse_answer",
     "printable",
 ]
 
 
 class Operation(Enum):
-    """What an implementation is asked to do.
+    """Names the task of an implementation.
 
-    DECODE: bytes to JSON. ENCODE: JSON to bytes. REWRITE: bytes to the bytes that it writes of what
-    it read.
+    DECODE: bytes to JSON. ENCODE: JSON to bytes. REWRITE: bytes to the bytes that it writes after
+    reading them.
     """
 
     DECODE = "decode"
@@ -43,7 +43,7 @@ class Operation(Enum):
 
 
 class Outcome(Enum):
-    """How a question ended; the first four are answers, the others are what came in their place."""
+    """Names the outcome of a question; the first four are answers, the others replace an answer."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -55,8 +55,10 @@ class Outcome(Enum):
     GARBAGE = "garbage"
 
 
-class Form(NamedTuple):
-    """A message of the definitions and one of its versions; `package` is that of its class."""
+class MessageVersion(NamedTuple):
+    """Identifies a message of the definitions and one of its versions, in the package of its
+    class.
+    """
 
     name: str
     version: int
@@ -64,26 +66,26 @@ class Form(NamedTuple):
 
     @property
     def cls(self) -> type[Message]:
-        """The class that reads and writes it."""
+        """Returns the class that reads and writes it."""
         return message_class(self.package, self.name)
 
     @property
     def shape(self) -> StructLayout:
-        """The layout of the version."""
+        """Returns the layout of the version."""
         return layout(self.cls._definition(), self.version)
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
 
 
-def all_forms(package: ModuleType = messages) -> tuple[Form, ...]:
-    """Every message of a package's definitions at every version, by name and version.
+def all_message_versions(package: ModuleType = messages) -> tuple[MessageVersion, ...]:
+    """Returns every message of a package's definitions at every version, by name and version.
 
-    Raises ConfigurationError on what is no package of messages.
+    Raises ConfigurationError for any other package.
     """
     known = definitions_in(package)
     return tuple(
-        Form(name, version, package.__name__)
+        MessageVersion(name, version, package.__name__)
         for name in sorted(known)
         for version in known[name].valid_versions
     )
@@ -91,26 +93,28 @@ def all_forms(package: ModuleType = messages) -> tuple[Form, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question. `content` is bytes, or the JSON text of ENCODE; `kind` says how it was made."""
+    """Holds one question. `content` is bytes, or the JSON text of ENCODE; `kind` names its
+    origin.
+    """
 
     operation: Operation
-    form: Form
+    message_version: MessageVersion
     content: bytes | str
     kind: str
 
     def question(self, number: int) -> str:
-        """The line that an implementation gets, without its end; `number` is its id."""
+        """Returns the line that an implementation gets, without its end; `number` is its id."""
         return json.dumps({"id": number, **self._body()}, ensure_ascii=True, separators=(",", ":"))
 
     def to_json(self) -> dict[str, Any]:
-        """The case as a report holds it, and as `from_json` reads it."""
+        """Returns the case as a report holds it, and as `from_json` reads it."""
         return {**self._body(), "kind": self.kind}
 
     def _body(self) -> dict[str, Any]:
         head = {
             "operation": self.operation.value,
-            "message": self.form.name,
-            "version": self.form.version,
+            "message": self.message_version.name,
+            "version": self.message_version.version,
         }
         if isinstance(self.content, bytes):
             return {**head, "hex": self.content.hex()}
@@ -118,12 +122,12 @@ class Case:
 
     @classmethod
     def from_json(cls, node: object, package: ModuleType = messages) -> Case:
-        """Read what `to_json` made of a message of `package`.
+        """Reads the output of `to_json` for a message of `package`.
 
-        Raises ConfigurationError, which says what is wrong.
+        Raises ConfigurationError with the key that is wrong.
         """
         if not isinstance(node, dict):
-            raise ConfigurationError("a case is a JSON object; copy one out of a report")
+            raise ConfigurationError("a case is a JSON object; copy one from a report")
         try:
             operation = Operation(node.get("operation"))
         except ValueError:
@@ -139,16 +143,16 @@ class Case:
         if type(version) is not int or version not in versions:
             raise ConfigurationError(f"version is {version!r}: {name} has versions {versions}")
         kind = node.get("kind", "given")
-        form = Form(name, version, package.__name__)
-        return cls(operation, form, _content(operation, node), str(kind))
+        message_version = MessageVersion(name, version, package.__name__)
+        return cls(operation, message_version, _content(operation, node), str(kind))
 
     def with_content(self, content: bytes | str) -> Case:
-        """The same question about something else."""
+        """Returns the same question with another content."""
         return replace(self, content=content)
 
     def __str__(self) -> str:
         shown = self.content.hex() if isinstance(self.content, bytes) else self.content
-        return f"{self.operation.value} {self.form} {shown}"
+        return f"{self.operation.value} {self.message_version} {shown}"
 
 
 def _content(operation: Operation, node: dict[str, Any]) -> bytes | str:
@@ -161,17 +165,17 @@ def _content(operation: Operation, node: dict[str, Any]) -> bytes | str:
 
 def _bytes_of(value: object, otherwise: str) -> bytes:
     try:
-        return bytes.fromhex(value)  # type: ignore[arg-type]  # what is no str is refused below
+        return bytes.fromhex(value)  # type: ignore[arg-type]  # TypeError is handled below
     except (TypeError, ValueError):
         raise ConfigurationError(otherwise) from None
 
 
 class Answer(NamedTuple):
-    """What became of a question.
+    """Holds the outcome of a question.
 
-    `value` is bytes, or plain JSON data of DECODE, when it is DONE. `taken` is how many bytes were
-    read, None where the implementation does not say. `faults` are what it did beside answering, as
-    words of `Outcome` or `order`, each with what was seen.
+    `value` is bytes, or plain JSON data for DECODE, if the outcome is DONE. `taken` is how many
+    bytes were read, None if the implementation does not tell. `faults` lists other faults beside
+    the answer: a value of `Outcome` or `order`, and a description.
     """
 
     outcome: Outcome
@@ -182,39 +186,39 @@ class Answer(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """Text from outside as a terminal may show it: control characters escaped, but line ends."""
+    """Returns foreign text with its control characters escaped, except line ends."""
     return "".join(
         each if each == "\n" or each.isprintable() else each.encode("unicode_escape").decode()
         for each in text
     )
 
 
-class NotAnAnswer(Exception):  # noqa: N818 - a finding, not a fault of ours
-    """A line that is no answer to what was asked; the text says why."""
+class InvalidAnswerError(Exception):
+    """A line is no answer to the question; the text gives the reason."""
 
 
-#: How much of a line or reason of an implementation is kept.
+#: Characters of a line or reason that are kept.
 SHOWN: Final = 200
 
 
-def answer_of(node: dict[str, Any], operation: Operation) -> Answer:
-    """Read an answer's object. Raises NotAnAnswer."""
+def parse_answer(node: dict[str, Any], operation: Operation) -> Answer:
+    """Reads an answer's object. Raises InvalidAnswerError."""
     said = [key for key in ("hex", "json", "refused", "failed", "unsupported") if key in node]
     if len(said) != 1:
-        raise NotAnAnswer(
-            f"one of hex, json, refused, failed and unsupported is wanted, not {said or 'none'}"
+        raise InvalidAnswerError(
+            f"an answer has one of hex, json, refused, failed and unsupported, not {said or 'none'}"
         )
     key = said[0]
     taken = node.get("taken")
     if taken is not None and type(taken) is not int:
-        raise NotAnAnswer(f"taken is {str(taken)[:SHOWN]}, not a number of bytes")
+        raise InvalidAnswerError(f"taken is {str(taken)[:SHOWN]}, not a number of bytes")
     if key in ("refused", "failed", "unsupported"):
         return Answer(Outcome(key), reason=str(node[key])[:SHOWN], taken=taken)
     if (key == "json") != (operation is Operation.DECODE):
-        raise NotAnAnswer(f"it answers {operation.value} with {key}")
+        raise InvalidAnswerError(f"it answers {operation.value} with {key}")
     if key == "json":
         return Answer(Outcome.DONE, node["json"], taken=taken)
     try:
         return Answer(Outcome.DONE, bytes.fromhex(node["hex"]), taken=taken)
     except (TypeError, ValueError):
-        raise NotAnAnswer(f"hex is not hexadecimal: {str(node['hex'])[:SHOWN]}") from None
+        raise InvalidAnswerError(f"hex is not hexadecimal: {str(node['hex'])[:SHOWN]}") from None

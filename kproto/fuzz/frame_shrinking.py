@@ -1,8 +1,8 @@
-"""Makes the frames that show a fault of a broker as few and as short as can be found.
+"""Shrinks the frames that show a fault of a broker to as few and as short ones as possible.
 
-First frames are left out, then requests out of a frame with several, then values out of a request,
-then bytes, in whose place the size in front is made right again where it was. Knows no socket: the
-caller says of each try whether it shows the fault, and ends the search by saying no.
+Removes frames, then requests from a frame with several, then values from a request, then bytes; a
+size that was right is corrected. Knows no socket: a function of the caller tells whether a try
+shows the fault, and ends the search by returning False.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final
 from ..messages.base import Message
 from ..protocol.headers import encode_request_header, request_class
 from ..wire.errors import DecodeError, EncodeError
-from .case import Form
-from .frames import CLIENT_ID, Frame
-from .shrinking import fewer_bytes, fewer_values, reduced
+from .case import MessageVersion
+from .frame_generation import CLIENT_ID, Frame
+from .shrinking import fewer_bytes, fewer_values, minimize
 
-__all__ = ["shortest_frames"]
+__all__ = ["smallest_frames"]
 
 #: Frames that are sent in this order, each on a connection of its own.
 Frames = tuple[Frame, ...]
@@ -27,10 +27,12 @@ Frames = tuple[Frame, ...]
 _SIZE: Final = struct.Struct(">i")
 
 
-def shortest_frames(frames: Frames, shows: Callable[[Frames], bool]) -> Frames:
-    """The smallest frames found that `shows` says yes to; `frames` itself if none are smaller."""
+def smallest_frames(frames: Frames, shows: Callable[[Frames], bool]) -> Frames:
+    """Returns the smallest frames for which `shows` is true; `frames` itself if none are
+    smaller.
+    """
     for steps in (_fewer_frames, _shorter(_fewer_requests), _shorter(_values), _shorter(_bytes)):
-        frames = reduced(frames, shows, steps, _rank)
+        frames = minimize(frames, shows, steps, _rank)
     return frames
 
 
@@ -40,7 +42,7 @@ def _rank(frames: Frames) -> tuple[int, int, bytes]:
 
 
 def _fewer_frames(frames: Frames) -> Iterator[Frames]:
-    """One frame alone, the last first; half of them; all but one."""
+    """Yields single frames, the last first; then half of them; then all except one."""
     if len(frames) == 1:
         return
     for frame in reversed(frames):
@@ -53,7 +55,7 @@ def _fewer_frames(frames: Frames) -> Iterator[Frames]:
 
 
 def _shorter(steps: Callable[[Frame], Iterator[Frame]]) -> Callable[[Frames], Iterator[Frames]]:
-    """What is done with one frame, done with each of several in turn."""
+    """Applies the steps for one frame to each of several frames."""
 
     def of_each(frames: Frames) -> Iterator[Frames]:
         for index, frame in enumerate(frames):
@@ -64,7 +66,7 @@ def _shorter(steps: Callable[[Frame], Iterator[Frame]]) -> Callable[[Frames], It
 
 
 def _fewer_requests(frame: Frame) -> Iterator[Frame]:
-    """A frame that has several in it, with one less."""
+    """Yields a frame of several requests, with one less."""
     parts = []
     at = 0
     while at + _SIZE.size <= len(frame.data):
@@ -77,21 +79,21 @@ def _fewer_requests(frame: Frame) -> Iterator[Frame]:
 
 
 def _values(frame: Frame) -> Iterator[Frame]:
-    """A request with one value less or simpler, or without the client's name."""
+    """Yields a request with one value less or simpler, or without the client's name."""
     cls, header, body = _parts(frame)
     if cls is None or frame.version is None or frame.correlation_id is None:
         return
     unnamed = encode_request_header(cls, frame.version, frame.correlation_id, None)
     if len(unnamed) < len(header):
         yield replace(frame, data=_sized(unnamed + body))
-    for smaller in fewer_values(Form(cls._definition().name, frame.version), body):
+    for smaller in fewer_values(MessageVersion(cls._definition().name, frame.version), body):
         yield replace(frame, data=_sized(header + smaller))
 
 
 def _bytes(frame: Frame) -> Iterator[Frame]:
-    """A frame with ever smaller parts left out, then with some of its bytes zero.
+    """Yields a frame without ever smaller parts, then with some of its bytes zero.
 
-    The header of a request whose answer is awaited stays, and one that is sound stays sound.
+    The header of a request whose response is awaited stays, and a valid header stays valid.
     """
     cls, header, body = _parts(frame)
     if cls is not None:
@@ -109,7 +111,7 @@ def _bytes(frame: Frame) -> Iterator[Frame]:
 
 
 def _parts(frame: Frame) -> tuple[type[Message] | None, bytes, bytes]:
-    """The class, header and body of a request whose answer is awaited; else no class."""
+    """Returns class, header and body of a request whose response is awaited; else no class."""
     if frame.api_key is None or frame.version is None or frame.correlation_id is None:
         return None, b"", b""
     cls = request_class(frame.api_key)
@@ -124,7 +126,7 @@ def _parts(frame: Frame) -> tuple[type[Message] | None, bytes, bytes]:
 
 
 def _is_sound(cls: type[Message], version: int | None, body: bytes) -> bool:
-    """Whether the bytes are a message, to the last, as it is written."""
+    """Returns whether the bytes are exactly a message as kproto writes it."""
     assert version is not None
     try:
         return cls.decode(body, version).encode(version) == body

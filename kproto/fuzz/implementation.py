@@ -1,7 +1,7 @@
-"""Runs a command that answers questions, and is ready for all that it may do instead.
+"""Runs a command that answers questions, and handles every other behaviour of it.
 
-Owns the process: lines in and out, the time that an answer may take, starting again. What came
-instead of an answer is an `Outcome`; whether an answer is right it does not know.
+Owns the process: lines in and out, the time limit of an answer, restarts. Any other behaviour is an
+`Outcome`. Does not know whether an answer is right.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from ..wire.errors import ConfigurationError, KprotoError
-from .case import SHOWN, Answer, Case, NotAnAnswer, Outcome, answer_of, printable
+from .case import SHOWN, Answer, Case, InvalidAnswerError, Outcome, parse_answer, printable
 from .settings import FuzzSettings
 
-__all__ = ["GaveUpError", "Implementation", "ImplementationError"]
+__all__ = ["Implementation", "ImplementationError", "TooManyRestartsError"]
 
 
 class ImplementationError(KprotoError):
     """The command cannot be run, or never answers."""
 
 
-class GaveUpError(ImplementationError):
-    """The command was started again as often as the settings allow.
+class TooManyRestartsError(ImplementationError):
+    """The command was restarted as often as the settings allow.
 
-    `answers` are what was found until then, by the place of the case among those that were asked.
+    `answers` are those until then, by the index of the case.
     """
 
     def __init__(self, message: str) -> None:
@@ -42,17 +42,17 @@ class GaveUpError(ImplementationError):
         self.answers: dict[int, Answer] = {}
 
 
-#: How much of what the command writes to its standard error is kept, of its beginning and its end.
+#: Bytes of the command's standard error that are kept, of its beginning and of its end.
 _ERROR_BYTES: Final = 4096
 
-#: Lines that may wait to be read: what comes faster must wait.
+#: Lines that may wait to be read; a faster command must wait.
 _WAITING_LINES: Final = 1024
 
 _END: Final = b""
 
 
-class _Running:
-    """One run of the command: its lines, and its first and last words."""
+class _RunningCommand:
+    """Holds one process of the command: its lines, and its first and last error output."""
 
     def __init__(self, command: Sequence[str], folder: Path | None, max_line_bytes: int) -> None:
         try:
@@ -93,7 +93,7 @@ class _Running:
                     target.write(block)
                     target.flush()
         except OSError:
-            pass  # it ended, or closed its input: its answers tell
+            pass  # it ended, or closed its input; the missing answers show it
 
     def _read(self, source: IO[bytes], max_line_bytes: int) -> None:
         with source:
@@ -119,14 +119,14 @@ class _Running:
                 self.last_words.append(piece)
 
     def said(self) -> str:
-        """The line of its standard error that tells most: the first, or of Python the last."""
+        """Returns the best line of its standard error: the first, or for Python the last."""
         lines = b"".join(self.first_words).decode(errors="replace").strip().splitlines()
         if lines and lines[0].startswith("Traceback"):
             lines = b"".join(self.last_words).decode(errors="replace").strip().splitlines()[-1:]
         return lines[0][:SHOWN] if lines else ""
 
     def end(self) -> int | None:
-        """End it and all that it started; its exit code, None if it had to be killed."""
+        """Ends the process and its children; returns the exit code, None if it was killed."""
         self._ending.set()
         self.outgoing.put(None)
         try:
@@ -142,9 +142,9 @@ class _Running:
 
 
 class Implementation:
-    """A command under test, or one that judges; a context manager. It is started when it is asked.
+    """Runs a command under test, or a judge; a context manager. The first question starts it.
 
-    Raises ConfigurationError on a command that is empty or has an open quotation mark.
+    Raises ConfigurationError for a command that is empty or has an open quotation mark.
     """
 
     def __init__(
@@ -160,13 +160,13 @@ class Implementation:
         except ValueError as error:
             raise ConfigurationError(f"command {command!r}: {error}") from None
         if not self.command:
-            raise ConfigurationError("command is empty: give the program that answers, as one text")
+            raise ConfigurationError("command is empty: give the program under test, as one text")
         self.settings = settings or FuzzSettings()
         self.name = name or command
         self.folder = folder
         self.restarts = 0
         self._silent_starts = 0
-        self._running: _Running | None = None
+        self._running: _RunningCommand | None = None
         self._next = 0
         self._start_s: float | None = None
 
@@ -177,73 +177,75 @@ class Implementation:
         self.close()
 
     def close(self) -> None:
-        """End the command."""
+        """Ends the command."""
         if self._running is not None:
             self._running.end()
             self._running = None
 
     def ask(self, cases: Sequence[Case]) -> list[Answer]:
-        """What became of each case, in their order.
+        """Returns the outcome of each case, in their order.
 
-        Where the command ends or hangs in the middle, those that are open are asked again, each by
-        itself. Raises ImplementationError when it cannot be started, or never answers, and
-        GaveUpError, which holds the answers until then, after too many starts.
+        If the command ends or hangs, the open cases are asked again, one at a time. Raises
+        ImplementationError if it cannot be started or never answers, and TooManyRestartsError with
+        the answers until then after too many starts.
         """
         found: dict[int, Answer] = {}
         try:
             self._ask_all(cases, found)
-        except GaveUpError as error:
+        except TooManyRestartsError as error:
             error.answers = found
             raise
         return [found[index] for index in range(len(cases))]
 
     def _ask_all(self, cases: Sequence[Case], found: dict[int, Answer]) -> None:
         for first in range(0, len(cases), self.settings.at_once):
-            lot = list(range(first, min(first + self.settings.at_once, len(cases))))
-            failure = self._ask(cases, lot, found)
+            in_flight = list(range(first, min(first + self.settings.at_once, len(cases))))
+            failure = self._ask(cases, in_flight, found)
             if failure is None:
                 continue
-            again = [index for index in lot if index not in found]
-            for index in again if len(lot) > 1 else ():
+            again = [index for index in in_flight if index not in found]
+            for index in again if len(in_flight) > 1 else ():
                 alone = self._ask(cases, [index], found)
                 if alone is not None:
                     found[index] = alone
                     failure = None
-            if failure is not None:  # it takes more than one of them
+            if failure is not None:  # only several cases together show it
                 first_open = again[0]
                 reason = failure.reason
-                if len(lot) > 1:
-                    reason = f"{reason} (only behind the cases before it)"
+                if len(in_flight) > 1:
+                    reason = f"{reason} (only after the cases before it)"
                 faults = (*found.get(first_open, failure).faults, *failure.faults)
                 found[first_open] = failure._replace(reason=reason, faults=faults)
 
     def _ask(
-        self, cases: Sequence[Case], lot: list[int], found: dict[int, Answer]
+        self, cases: Sequence[Case], in_flight: list[int], found: dict[int, Answer]
     ) -> Answer | None:
-        """Ask the cases of `lot` at once; what became of the first that is open at a failure."""
+        """Asks the cases of `in_flight` at once; returns the outcome of the first open one at a
+        failure.
+        """
         running = self._started()
-        numbers = {self._next + offset: index for offset, index in enumerate(lot)}
-        self._next += len(lot)
+        numbers = {self._next + offset: index for offset, index in enumerate(in_flight)}
+        self._next += len(in_flight)
         lines = [f"{cases[index].question(number)}\n" for number, index in numbers.items()]
         running.outgoing.put("".join(lines).encode())
-        lot_of = _Lot(cases, numbers, found)
+        lot_of = _InFlightCases(cases, numbers, found)
         while lot_of.open:
             failure = self._one_line(running, lot_of)
             if failure is not None:
                 try:
                     self._restart(failure)
-                except GaveUpError:
+                except TooManyRestartsError:
                     found[next(iter(lot_of.open.values()))] = failure
                     raise
                 return failure
         return None
 
-    def _one_line(self, running: _Running, lot: _Lot) -> Answer | None:
-        """Read a line; what became of the case that waits for it, if it does so in vain."""
+    def _one_line(self, running: _RunningCommand, in_flight: _InFlightCases) -> Answer | None:
+        """Reads a line; returns the failure of the case that waits for it, if there is one."""
         settings = self.settings
         allowed = settings.answer_timeout_s
         if not running.answered:
-            # What the start took before it may take again, and three times that.
+            # A restart may take as long as the start before it, times three.
             slowest = settings.start_timeout_s
             known = self._start_s
             allowed = slowest if known is None else min(slowest, allowed + 3 * known)
@@ -254,42 +256,43 @@ class Implementation:
             try:
                 line = running.lines.get(timeout=settings.late_s)
             except queue.Empty:
-                if lot.garbage:
-                    return Answer(Outcome.GARBAGE, reason=lot.garbage)
+                if in_flight.garbage:
+                    return Answer(Outcome.GARBAGE, reason=in_flight.garbage)
                 waited = time.monotonic() - started
                 return Answer(Outcome.HUNG, reason=f"no answer within {waited:.0f} s")
             if line != _END:
-                lot.late = f"an answer after more than {allowed:g} s"
+                in_flight.late = f"an answer after more than {allowed:g} s"
         if line == _END:
-            return self._ended(running, lot)
+            return self._ended(running, in_flight)
         if len(line) >= settings.max_line_bytes:
             return Answer(Outcome.GARBAGE, reason=f"a line of {len(line)} bytes or more")
-        lot.take(line)
-        if lot.answered and not running.answered and self._start_s is None:
+        in_flight.take(line)
+        if in_flight.answered and not running.answered and self._start_s is None:
             self._start_s = time.monotonic() - started
-        running.answered += lot.answered
-        self._silent_starts = 0 if lot.answered else self._silent_starts
-        lot.answered = 0
-        if lot.garbage_lines > settings.max_garbage:
+        running.answered += in_flight.answered
+        self._silent_starts = 0 if in_flight.answered else self._silent_starts
+        in_flight.answered = 0
+        if in_flight.garbage_lines > settings.max_garbage:
             return Answer(
-                Outcome.GARBAGE, reason=f"{lot.garbage_lines} lines such as {lot.garbage}"
+                Outcome.GARBAGE,
+                reason=f"{in_flight.garbage_lines} lines such as {in_flight.garbage}",
             )
         return None
 
-    def _ended(self, running: _Running, lot: _Lot) -> Answer:
+    def _ended(self, running: _RunningCommand, in_flight: _InFlightCases) -> Answer:
         code = running.end()
         how = "closed its output" if code is None else f"ended with exit code {code}"
         if code is not None and code < 0:
             how = f"was ended by signal {signal.Signals(-code).name}"
         said = running.said()
         reason = f"{how}: {said}" if said else how
-        if lot.garbage:
-            reason = f"{reason}; before it printed {lot.garbage}"
+        if in_flight.garbage:
+            reason = f"{reason}; before that it printed {in_flight.garbage}"
         return Answer(Outcome.CRASHED, reason=reason)
 
-    def _started(self) -> _Running:
+    def _started(self) -> _RunningCommand:
         if self._running is None:
-            self._running = _Running(self.command, self.folder, self.settings.max_line_bytes)
+            self._running = _RunningCommand(self.command, self.folder, self.settings.max_line_bytes)
         return self._running
 
     def _restart(self, failure: Answer) -> None:
@@ -305,13 +308,13 @@ class Implementation:
                 f"; it said: {said}" if said else ""
             )
             raise ImplementationError(
-                f"{self.name} was started {self._silent_starts} times and answered nothing"
+                f"{self.name} was started {self._silent_starts} times and never answered"
                 + printable(words)
                 + ". Does it read lines and flush each answer?"
             )
         self.restarts += 1
         if self.restarts > self.settings.max_restarts:
-            raise GaveUpError(
+            raise TooManyRestartsError(
                 f"{self.name} was started again {self.settings.max_restarts} times (max_restarts)"
             )
 
@@ -319,8 +322,8 @@ class Implementation:
         return self.restarts + 1 == self._silent_starts
 
 
-class _Lot:
-    """The questions under way, by the numbers that they were asked under."""
+class _InFlightCases:
+    """Holds the questions in flight, by the numbers of their lines."""
 
     def __init__(
         self, cases: Sequence[Case], numbers: dict[int, int], found: dict[int, Answer]
@@ -336,10 +339,10 @@ class _Lot:
         self.answered = 0
 
     def take(self, line: bytes) -> None:
-        """Take a line: an answer to what is open, or garbage."""
+        """Takes a line: an answer to an open question, or garbage."""
         try:
             number, node = self._parsed(line)
-        except NotAnAnswer as error:
+        except InvalidAnswerError as error:
             self._fault("garbage", str(error))
             self.garbage = str(error)
             self.garbage_lines += 1
@@ -349,8 +352,8 @@ class _Lot:
         if number != first:
             self._fault("order", "the answer to a later question comes first")
         try:
-            answer = answer_of(node, self.cases[index].operation)
-        except NotAnAnswer as error:
+            answer = parse_answer(node, self.cases[index].operation)
+        except InvalidAnswerError as error:
             answer = Answer(Outcome.GARBAGE, reason=str(error))
         if self.late:
             answer, self.late = Answer(Outcome.LATE, reason=self.late), ""
@@ -365,14 +368,14 @@ class _Lot:
         try:
             node = json.loads(line)
         except (ValueError, RecursionError):
-            raise NotAnAnswer(f"a line that is no JSON: {shown}") from None
+            raise InvalidAnswerError(f"a line that is no JSON: {shown}") from None
         if not isinstance(node, dict):
-            raise NotAnAnswer(f"a line that is no JSON object: {shown}")
+            raise InvalidAnswerError(f"a line that is no JSON object: {shown}")
         number = node.get("id")
         if type(number) is not int or number not in self.open:
             known = type(number) is int and 0 <= number <= max(self.numbers)
             what = "a second answer to one question" if known else "an id that was not asked"
-            raise NotAnAnswer(f"{what}: {shown}")
+            raise InvalidAnswerError(f"{what}: {shown}")
         return number, node
 
     def _fault(self, kind: str, reason: str) -> None:

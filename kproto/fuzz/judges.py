@@ -1,7 +1,7 @@
-"""Who judges: Kafka's Java classes where they can be run, else kproto's own codec.
+"""Chooses the judge: Kafka's Java classes if they can be run, else kproto's own codec.
 
-The Java classes are an implementation as any other, a command of a checkout of kproto; an
-installed kproto has none of it, and judges by itself.
+The Java classes are an implementation like any other, a command in a checkout of kproto. An
+installed kproto does not have it, and its codec is the judge.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from pathlib import Path
 from typing import Final
 
 from ..wire.errors import ConfigurationError
-from .case import Case, Form, Operation, Outcome
+from .case import Case, MessageVersion, Operation, Outcome
 from .implementation import Implementation, ImplementationError
-from .ours import Ours
-from .run import Answers
+from .kproto_codec import KprotoCodec
+from .run import Responder
 from .settings import FuzzSettings
 
 __all__ = ["JUDGES", "find_judge"]
 
 JUDGES: Final = ("auto", "java", "kproto")
 
-#: Where the package stands; of a checkout it is the root.
+#: The folder of the package; in a checkout it is the root.
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
-_PROBE: Final = Case(Operation.REWRITE, Form("ApiVersionsRequest", 0), b"", "probe")
+_PROBE: Final = Case(Operation.REWRITE, MessageVersion("ApiVersionsRequest", 0), b"", "probe")
 
 
-def find_judge(name: str, settings: FuzzSettings) -> tuple[Answers, bool]:
-    """The judge, and whether it is kproto's codec; `name` is one of JUDGES.
+def find_judge(name: str, settings: FuzzSettings) -> tuple[Responder, bool]:
+    """Returns the judge, and whether it is kproto's codec; `name` is one of JUDGES.
 
-    Raises ConfigurationError when Java is asked for and cannot be had.
+    Raises ConfigurationError if Java is required and not available.
     """
     if name == "kproto":
-        return Ours(), True
+        return KprotoCodec(), True
     if (_ROOT / "tools" / "reference" / "answering.py").is_file():
         command = shlex.join([sys.executable, "-m", "tools.reference", "answer"])
         named = "Kafka's Java classes"
@@ -47,7 +47,7 @@ def find_judge(name: str, settings: FuzzSettings) -> tuple[Answers, bool]:
             reason = str(error)
         java.close()
     else:
-        reason = "they are run from a checkout of kproto, which this is not"
+        reason = "they need a checkout of kproto, and this is an installed package"
     if name == "java":
         raise ConfigurationError(f"no judge of Kafka's Java classes: {reason}; or --judge kproto")
-    return Ours(), True
+    return KprotoCodec(), True

@@ -1,4 +1,4 @@
-"""Says how an answer differs from the right one, and what that is worth.
+"""Compares an answer with the right one, and classifies the difference.
 
 Plain functions on a case, the right answer and the given one. Knows no process.
 """
@@ -14,13 +14,13 @@ from typing import Any, Final, NamedTuple
 from ..schema.json_form import json_name
 from ..schema.layout import StructLayout, struct_of
 from .case import Answer, Case, Operation, Outcome
-from .lenient import Deviation, Oddity, Unreadable, walked
+from .lenient_reader import Deviation, Oddity, UnreadableMessageError, walk_message
 
 __all__ = ["BEHIND", "BEYOND_INT8", "Fault", "Verdict", "judge", "without_records"]
 
 
 class Fault(Enum):
-    """How an answer can be wrong; the value says it in words."""
+    """Names the faults of an answer; the value describes one."""
 
     LOOSER = "takes what the judge refuses"
     STRICTER = "refuses what the judge takes"
@@ -36,7 +36,7 @@ class Fault(Enum):
     STRICTER_ON_ODD = "refuses what is odd, which the judge takes and no writer makes"
 
 
-#: The faults that harm nobody: nothing that Kafka's writers make is lost.
+#: Faults without harm: no message of Kafka's writers is affected.
 HARMLESS: Final = frozenset({Fault.STRICTER_ON_ODD})
 
 _BY_OUTCOME: Final = {
@@ -49,13 +49,13 @@ _BY_OUTCOME: Final = {
 
 _BESIDE: Final = {"garbage": Fault.GARBAGE, "order": Fault.ORDER}
 
-#: The trait of bytes that go on behind the message.
+#: The trait of bytes that continue after the message.
 BEHIND: Final = "bytes behind the message"
 
-#: The trait of JSON that Kafka's converter reads otherwise than it stands there: 128 becomes 0.
+#: The trait of JSON that Kafka's converter changes: 128 becomes 0.
 BEYOND_INT8: Final = "a number from 128 to 256 for an int8"
 
-#: Each deviation by what is in the bytes, whoever reads them.
+#: Describes the bytes of each deviation, independent of the reader.
 TRAITS: Final[dict[Deviation, str]] = {
     Deviation.LENGTH: "a length or count below -1",
     Deviation.TAG_COUNT: "a count of 2^31 tagged fields or more",
@@ -68,9 +68,9 @@ TRAITS: Final[dict[Deviation, str]] = {
 
 
 class Verdict(NamedTuple):
-    """One fault: what kind, what is odd about the case (empty for nothing), and a cause in words.
+    """Describes one fault: its kind, the oddity of the case (may be empty), and a cause in words.
 
-    Faults of the same three, in one operation, are one finding.
+    Faults with the same three values, in one operation, are one finding.
     """
 
     fault: Fault
@@ -79,11 +79,11 @@ class Verdict(NamedTuple):
 
 
 def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[Verdict] | None:
-    """The faults of an answer, none if it is right; None where nobody can say.
+    """Returns the faults of an answer, an empty list if it is right; None if it is undecided.
 
-    Nobody can where the judge has read a message and cannot write it again. With kproto as the
-    judge nobody can where kproto is stricter than Kafka's classes, which is where its refusal and a
-    lenient walk part: then both a refusal and an answer are right.
+    An answer is undecided if the judge has read a message and cannot write it again. With kproto as
+    the judge it is also undecided if kproto is stricter than Kafka's classes, which means that
+    kproto refuses and a lenient walk does not: then both a refusal and an answer are right.
     """
     if given == right or (given.outcome is right.outcome is Outcome.REFUSED and not given.faults):
         return []
@@ -98,13 +98,13 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
     refused = given.outcome is Outcome.REFUSED
     undecided = by_kproto and any(isinstance(each, Deviation) for each in traits)
     if right.outcome is Outcome.REFUSED:
-        # What the judge has read and cannot write may be written by others.
+        # Other implementations may write a message that the judge read and cannot write.
         if (undecided or right.taken is not None) and not refused:
             return found or None
         return found if refused else [*found, Verdict(Fault.LOOSER, trait, _cause(right.reason))]
     goes_on = _goes_on(case, right, end)
     if refused:
-        if goes_on:  # whether they are read or refused is for whoever cuts the frames
+        if goes_on:  # the code that splits frames decides whether they are refused
             return found
         odd = sorted(words for each, words in traits.items() if isinstance(each, Deviation))
         if case.operation is Operation.ENCODE and _beyond_int8(case):
@@ -124,7 +124,7 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
 
 
 def _goes_on(case: Case, right: Answer, end: int | None) -> bool:
-    """Whether bytes follow the message in a case."""
+    """Returns whether bytes follow the message in a case."""
     if isinstance(case.content, str):
         return False
     taken = right.taken if right.taken is not None else end
@@ -133,7 +133,7 @@ def _goes_on(case: Case, right: Answer, end: int | None) -> bool:
 
 def _difference(case: Case, right: Answer, given: Answer) -> tuple[Fault, str] | None:
     if case.operation is Operation.DECODE:
-        shape = case.form.shape
+        shape = case.message_version.shape
         path = _first_difference(
             without_records(shape, right.value), without_records(shape, given.value), ""
         )
@@ -145,7 +145,9 @@ def _difference(case: Case, right: Answer, given: Answer) -> tuple[Fault, str] |
 
 
 def _first_difference(right: Any, given: Any, path: str) -> str | None:
-    """Where two JSON values part, as a path without the numbers of elements; None if nowhere."""
+    """Returns the path of the first difference of two JSON values, without indexes; None if
+    equal.
+    """
     if isinstance(right, dict) and isinstance(given, dict):
         for key in right:
             if key not in given:
@@ -166,7 +168,7 @@ def _first_difference(right: Any, given: Any, path: str) -> str | None:
 
 
 def without_records(shape: StructLayout, node: Any) -> Any:
-    """JSON with `records` as Kafka's converter writes them: an empty string for all but null."""
+    """Returns JSON with `records` as Kafka's converter writes them: null, or an empty string."""
     if not isinstance(node, dict):
         return node
     made = dict(node)
@@ -186,12 +188,12 @@ def without_records(shape: StructLayout, node: Any) -> Any:
 
 
 def _beyond_int8(case: Case) -> bool:
-    """Whether the JSON of a case has a number that Kafka's converter changes to be an int8."""
+    """Returns whether the JSON of a case has a number that Kafka's converter changes to an int8."""
     try:
         node = json.loads(case.content)
     except (ValueError, RecursionError):
         return False
-    return _has_beyond_int8(case.form.shape, node)
+    return _has_beyond_int8(case.message_version.shape, node)
 
 
 def _has_beyond_int8(shape: StructLayout, node: Any) -> bool:
@@ -210,27 +212,29 @@ def _has_beyond_int8(shape: StructLayout, node: Any) -> bool:
 
 
 def _traits(case: Case) -> tuple[dict[Deviation | Oddity, str], int | None]:
-    """What is odd about the bytes of a case, and where the message ends; None if nowhere."""
+    """Returns the oddities in the bytes of a case, and where the message ends; None if it does
+    not.
+    """
     if isinstance(case.content, str):
         return {}, None
     try:
-        found = walked(case.form.shape, case.content)
-    except (Unreadable, RecursionError):
+        found = walk_message(case.message_version.shape, case.content)
+    except (UnreadableMessageError, RecursionError):
         return {}, None
     traits: dict[Deviation | Oddity, str] = {each: TRAITS[each] for each in found.deviations}
     traits.update({each: each.value for each in found.oddities})
     return traits, found.end
 
 
-#: A line that is JSON and no answer: which of them it was is no part of the cause.
+#: A JSON line that is no answer; its content is no part of the cause.
 _OTHER_LINE: Final = re.compile(r"(a second answer to one question|an id that was not asked): .*")
 
-#: How long a cause may be.
+#: Most characters of a cause.
 _CAUSE: Final = 90
 
 
 def _cause(reason: str) -> str:
-    """A reason without what changes from case to case: numbers, names, what stands in quotes."""
+    """Returns a reason without the parts that vary between cases: numbers, names, quoted text."""
     text = re.sub(r"^\w+ v\d+(?:, [^:]*)?: ", "", reason)
     text = re.sub(r"^(\w+): [A-Z]\w+: ", r"\1: ", text)  # Java's error, then its class
     text = _OTHER_LINE.sub(r"\1", text)

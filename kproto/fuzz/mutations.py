@@ -1,8 +1,8 @@
-"""Broken encodings: what is done to sound bytes so that a reader has something to decide.
+"""Mutates valid encodings, so that readers must decide between value and error.
 
-There are two ways. `mutations` changes bytes wherever they stand, one to three times. `mutate`
-changes one thing on purpose, which has a name: a length, a count, a varint, a tag. Both take all
-chance from a seeded source, and know no message.
+There are two ways. `mutations` changes bytes at any position, one to three times. `mutate` makes
+one named change: of a length, a count, a varint, a tag. Both use a seeded source of random numbers,
+and know no message.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ..wire.writing import uvarint
-from .lenient import Place, Role
+from .lenient_reader import LengthField, Role
 
 __all__ = ["MUTATIONS", "mutate", "mutations", "number_bytes"]
 
 
 def mutations(sound: list[bytes], source: random.Random) -> Iterator[bytes]:
-    """Encodings out of `sound` with one to three mutations each, without end."""
+    """Yields encodings from `sound` with one to three mutations each, without end."""
     while True:
         data = bytearray(source.choice(sound))
         for _ in range(source.choice((1, 1, 1, 2, 3))):
@@ -27,7 +27,7 @@ def mutations(sound: list[bytes], source: random.Random) -> Iterator[bytes]:
         yield bytes(data)
 
 
-#: Bytes that lengths, counts, tags and marks react to.
+#: Bytes that are special in lengths, counts, tags and null marks.
 _TELLING_BYTES: Final = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF)
 
 #: Lengths and varints, in hexadecimal: null, below null, the longest, not minimal, too long, with
@@ -95,7 +95,7 @@ def _splice(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
 
 
 def _put_tags(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
-    """One to three tagged fields in place of a zero, which may say that there are none."""
+    """Replaces a zero, which may be the count of tagged fields, by one to three tagged fields."""
     zeroes = [at for at, byte in enumerate(data) if byte == 0]
     at = source.choice(zeroes[-8:]) if zeroes else len(data)
     count = source.randint(1, 3)
@@ -125,20 +125,22 @@ _MUTATIONS: Final[tuple[Callable[[bytearray, random.Random, list[bytes]], None],
 )
 
 
-#: A length below null in a varint is one far too large.
+#: A length below null in a varint is one that is far too large.
 _UINT32: Final = 0xFFFFFFFF
 
 
-def number_bytes(place: Place, value: int) -> bytes:
-    """A length or count in the form that `place` has."""
-    if place.width == 0:
-        return uvarint((value + (place.role is not Role.TAGS)) & _UINT32)
-    low, high = -(1 << 8 * place.width - 1), (1 << 8 * place.width - 1) - 1
-    return struct.pack(">h" if place.width == 2 else ">i", min(max(value, low), high))
+def number_bytes(length_field: LengthField, value: int) -> bytes:
+    """Returns a length or count, encoded like `length_field`."""
+    if length_field.width == 0:
+        return uvarint((value + (length_field.role is not Role.TAGS)) & _UINT32)
+    low, high = -(1 << 8 * length_field.width - 1), (1 << 8 * length_field.width - 1) - 1
+    return struct.pack(">h" if length_field.width == 2 else ">i", min(max(value, low), high))
 
 
-def _flip(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
-    """One bit is another."""
+def _flip(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
+    """Flips one bit."""
     if not data:
         return None
     made = bytearray(data)
@@ -146,69 +148,95 @@ def _flip(data: bytes, places: tuple[Place, ...], source: random.Random) -> byte
     return bytes(made)
 
 
-def _cut(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
-    """Bytes are missing at the end."""
+def _cut(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
+    """Truncates bytes at the end."""
     return data[: source.randrange(len(data))] if data else None
 
 
-def _grow(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
-    """There are more bytes, behind the message or in it."""
+def _grow(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
+    """Adds bytes, after the message or in it."""
     more = source.randbytes(source.randint(1, 4))
     at = len(data) if source.random() < 0.5 else source.randrange(len(data) + 1)
     return data[:at] + more + data[at:]
 
 
 def _other_number(
-    role: Role, data: bytes, places: tuple[Place, ...], source: random.Random
+    role: Role, data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    found = [place for place in places if place.role is role]
+    found = [length_field for length_field in length_fields if length_field.role is role]
     if not found:
         return None
-    place = source.choice(found)
-    left = len(data) - place.end
-    wanted = (place.value + 1, place.value - 1, 0, -1, -2, left, left + 1, 0x7FFF, 0x7FFFFFFF)
-    other = number_bytes(place, source.choice([value for value in wanted if value != place.value]))
-    return data[: place.begin] + other + data[place.end :]
+    length_field = source.choice(found)
+    left = len(data) - length_field.end
+    wanted = (
+        length_field.value + 1,
+        length_field.value - 1,
+        0,
+        -1,
+        -2,
+        left,
+        left + 1,
+        0x7FFF,
+        0x7FFFFFFF,
+    )
+    other = number_bytes(
+        length_field, source.choice([value for value in wanted if value != length_field.value])
+    )
+    return data[: length_field.begin] + other + data[length_field.end :]
 
 
-def _length(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
-    """A length is another: by one, null, below null, or far beyond the end."""
-    return _other_number(Role.LENGTH, data, places, source)
+def _length(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
+    """Changes a length: by one, to null, below null, or far beyond the end."""
+    return _other_number(Role.LENGTH, data, length_fields, source)
 
 
-def _count(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
-    """A count of elements is another, as a length may be."""
-    return _other_number(Role.COUNT, data, places, source)
+def _count(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
+    """Changes a count of elements, as `_length` does a length."""
+    return _other_number(Role.COUNT, data, length_fields, source)
 
 
-def _varint(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
-    """A varint is longer than need be, by one to four bytes, or too long."""
-    found = [place for place in places if place.width == 0]
+def _varint(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
+    """Makes a varint longer than needed, by one to four bytes, or too long."""
+    found = [length_field for length_field in length_fields if length_field.width == 0]
     if not found:
         return None
-    place = source.choice(found)
-    last = bytes([data[place.end - 1] | 0x80])
+    length_field = source.choice(found)
+    last = bytes([data[length_field.end - 1] | 0x80])
     more = b"\x80" * source.choice((0, 0, 0, 1, 2, 3, 4)) + b"\0"
-    return data[: place.end - 1] + last + more + data[place.end :]
+    return data[: length_field.end - 1] + last + more + data[length_field.end :]
 
 
-def _tags(data: bytes, places: tuple[Place, ...], source: random.Random) -> bytes | None:
-    """A struct has one more tagged field: unknown, twice, unordered, or of a wrong size."""
-    found = [place for place in places if place.role is Role.TAGS]
+def _tags(
+    data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+) -> bytes | None:
+    """Adds a tagged field to a struct: unknown, duplicate, unordered, or of a wrong size."""
+    found = [length_field for length_field in length_fields if length_field.role is Role.TAGS]
     if not found:
         return None
-    place = source.choice(found)
+    length_field = source.choice(found)
     number = source.choice((50, 127, 128, 5000, 5000, 5000, 1 << 21, 0x7FFFFFFE, 0, 1, 2))
     content = source.randbytes(source.choice((0, 1, 4, 130)))
     size = len(content) + source.choice((0, 0, 0, 0, 0, 1, 100))
     field = uvarint(number) + uvarint(size) + content
-    at = place.stop if source.random() < 0.8 else place.end
-    section = data[place.end : at] + field + data[at : place.stop]
-    head = number_bytes(place, place.value + 1)
-    return data[: place.begin] + head + section + data[place.stop :]
+    at = length_field.stop if source.random() < 0.8 else length_field.end
+    section = data[length_field.end : at] + field + data[at : length_field.stop]
+    head = number_bytes(length_field, length_field.value + 1)
+    return data[: length_field.begin] + head + section + data[length_field.stop :]
 
 
-_NAMED: Final[dict[str, Callable[[bytes, tuple[Place, ...], random.Random], bytes | None]]] = {
+_NAMED: Final[
+    dict[str, Callable[[bytes, tuple[LengthField, ...], random.Random], bytes | None]]
+] = {
     "flip": _flip,
     "cut": _cut,
     "grow": _grow,
@@ -223,10 +251,11 @@ MUTATIONS: Final = tuple(_NAMED)
 
 
 def mutate(
-    name: str, data: bytes, places: tuple[Place, ...], source: random.Random
+    name: str, data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """`data` with the one change that is called `name`; None where there is nothing to change.
+    """Returns `data` with the change called `name`; None if there is nothing to change.
 
-    `places` are those of the lengths, counts and tags in `data`. Raises KeyError on another name.
+    `length_fields` locate the lengths, counts and tags in `data`. Raises KeyError for an unknown
+    name.
     """
-    return _NAMED[name](data, places, source)
+    return _NAMED[name](data, length_fields, source)

@@ -1,6 +1,6 @@
-"""Packages of messages: Kafka's own, and those that kproto-codegen generated of other definitions.
+"""Looks up packages of messages: Kafka's own, and those generated from other definitions.
 
-Owns what of a package there is, by its name. Knows no case.
+Finds definitions and classes by the name of a package. Knows no case.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KAFKA: Final = messages.__name__
 
 
 def definitions_in(package: ModuleType) -> Definitions:
-    """The definitions that a package was made of; ConfigurationError on what is no such package."""
+    """Returns the definitions of a package. Raises ConfigurationError for any other package."""
     if not isinstance(getattr(package, "MODULES", None), dict):
         raise ConfigurationError(
             f"{package.__name__} is no package of messages, as kproto-codegen generates them"
@@ -31,6 +31,6 @@ def definitions_in(package: ModuleType) -> Definitions:
 
 
 def message_class(package: str, name: str) -> type[Message]:
-    """The class of the message called `name` in the definitions of a package that was imported."""
+    """Returns the class of the message called `name` in the definitions of an imported package."""
     found: type[Message] = getattr(import_module(package), class_name(name))
     return found

@@ -1,6 +1,6 @@
-"""A report as one page of HTML that needs nothing else, light and dark.
+"""Formats a report as one self-contained page of HTML, light and dark.
 
-All that came from outside (cases, reasons, names) is escaped.
+Foreign text (cases, reasons, names) is escaped.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ details { border: 1px solid var(--line); border-radius: 6px; padding: .5rem .8re
 summary { cursor: pointer; } .bad { color: var(--bad); } .good { color: var(--good); }
 """
 
-#: How much of one value the page shows.
+#: Characters of one value that the page shows.
 _SHOWN: Final = 4000
 
 
 def page(report: dict[str, Any]) -> str:
-    """The page of a report, which is the plain data that `report.to_json` gives."""
+    """Returns the page of a report, the plain data of `report.to_json`."""
     return "\n".join(_parts(report)) + "\n"
 
 

@@ -1,6 +1,6 @@
-"""What a run found, as plain data, as text and as one line of a replay.
+"""Formats the findings of a run as plain data and as text, and the result of a replay.
 
-Owns the words of the report; the page is `page`'s.
+`page` formats the page of HTML.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ __all__ = ["broker_text", "replay_text", "shown", "text", "to_json", "where"]
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """The result as plain data; docs/fuzzing.md tells its keys."""
+    """Returns the result as plain data; docs/how-to/fuzzing.md describes its keys."""
     tried: dict[str, dict[str, dict[str, int]]] = {}
-    for form in sorted(result.tried):
-        counts = result.tried[form]
-        tried.setdefault(form.name, {})[str(form.version)] = dict(sorted(counts.items()))
+    for message_version in sorted(result.tried):
+        counts = result.tried[message_version]
+        tried.setdefault(message_version.name, {})[str(message_version.version)] = dict(
+            sorted(counts.items())
+        )
     return {
         "implementation": result.implementation,
         "judge": result.judge,
@@ -40,8 +42,8 @@ def to_json(result: Result) -> dict[str, Any]:
 
 def _finding_to_json(finding: Finding) -> dict[str, Any]:
     where: dict[str, list[int]] = {}
-    for form in sorted(finding.forms):
-        where.setdefault(form.name, []).append(form.version)
+    for message_version in sorted(finding.message_versions):
+        where.setdefault(message_version.name, []).append(message_version.version)
     verdict = finding.verdict
     return {
         "fault": verdict.fault.name.lower(),
@@ -59,7 +61,7 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
 
 
 def shown(answer: Answer) -> dict[str, Any]:
-    """An answer as plain data."""
+    """Returns an answer as plain data."""
     if answer.outcome is not Outcome.DONE:
         return {answer.outcome.value: answer.reason}
     value = answer.value
@@ -68,7 +70,7 @@ def shown(answer: Answer) -> dict[str, Any]:
 
 
 def _finite(node: Any) -> Any:
-    """JSON with its numbers that are none (NaN and the infinities) as text: JSON has no such."""
+    """Returns data with NaN and the infinities as text, because JSON does not have them."""
     match node:
         case dict():
             return {key: _finite(held) for key, held in node.items()}
@@ -79,12 +81,12 @@ def _finite(node: Any) -> Any:
     return node
 
 
-#: How much of a case or an answer the text shows.
+#: Characters of a case or an answer that the text shows.
 _SHOWN: Final = 300
 
 
 def text(result: Result) -> str:
-    """The report for a terminal."""
+    """Returns the report for a terminal."""
     return printable("\n".join(_lines(result)) + "\n")
 
 
@@ -93,7 +95,7 @@ def _lines(result: Result) -> Iterator[str]:
     for counts in result.tried.values():
         for kind, count in counts.items():
             kinds[kind] = kinds.get(kind, 0) + count
-    messages = {form.name for form in result.tried}
+    messages = {message_version.name for message_version in result.tried}
     yield f"{result.implementation}, judged by {result.judge}, seed {result.seed}"
     yield (
         f"{result.cases} cases of {len(messages)} messages, {len(result.tried)} versions: "
@@ -136,10 +138,10 @@ def _cut(node: dict[str, Any]) -> str:
 
 
 def where(finding: Finding) -> str:
-    """The messages and versions of a finding in words."""
+    """Returns the messages and versions of a finding in words."""
     held: dict[str, list[int]] = {}
-    for form in sorted(finding.forms):
-        held.setdefault(form.name, []).append(form.version)
+    for message_version in sorted(finding.message_versions):
+        held.setdefault(message_version.name, []).append(message_version.version)
     return ", ".join(f"{name} {_spans(versions)}" for name, versions in held.items())
 
 
@@ -154,7 +156,7 @@ def _spans(versions: list[int]) -> str:
 
 
 def broker_text(report: dict[str, Any]) -> str:
-    """The report of a run against a broker, from its plain data."""
+    """Returns the report of a run against a broker, from its plain data."""
     lines = [
         f"{report['implementation']}, seed {report['seed']}",
         f"{report['cases']} frames: "
@@ -169,7 +171,7 @@ def broker_text(report: dict[str, Any]) -> str:
         lines += ["", f"{finding['count']} x {finding['words']}{mark}: {finding['cause']}"]
         lines.append(f"    frames: {json.dumps(finding['example'], separators=(',', ':'))}")
         if finding["unshrunk"]:
-            lines.append(f"    not made smaller: {finding['unshrunk']}")
+            lines.append(f"    not shrunk: {finding['unshrunk']}")
     lines += ["", f"{len(report['findings'])} findings" if report["findings"] else "no findings"]
     return printable("\n".join(lines) + "\n")
 
@@ -177,13 +179,13 @@ def broker_text(report: dict[str, Any]) -> str:
 def replay_text(
     case: Case, right: Answer, given: Answer, verdicts: list[Verdict] | None, judge: str
 ) -> str:
-    """What became of one case."""
+    """Returns the text of one replayed case."""
     if given.outcome is Outcome.UNSUPPORTED:
         said = "the command does not support this"
     elif verdicts is None:
-        said = "nobody can say: kproto judges, and is itself stricter than Kafka's classes here"
+        said = "undecided: kproto is the judge, and is stricter than Kafka's classes here"
     elif not verdicts:
-        said = "as the judge has it"
+        said = "same as the judge"
     else:
         said = "; ".join(
             ", ".join(filter(None, (each.fault.value, each.trait, each.cause)))

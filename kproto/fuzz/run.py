@@ -1,6 +1,6 @@
-"""Runs the cases of a seed through a judge and an implementation, and gathers what differs.
+"""Runs the cases of a seed through a judge and an implementation, and collects the differences.
 
-`run` gives plain data (`Result`); how it is printed is for `report` and `page`.
+`run` returns plain data (`Result`); `report` and `page` format it.
 """
 
 from __future__ import annotations
@@ -14,38 +14,40 @@ from itertools import islice
 from typing import Protocol
 
 from ..wire.errors import KprotoError
-from .case import Answer, Case, Form, Operation, Outcome
-from .cases import KINDS, cases_of
-from .implementation import GaveUpError
+from .case import Answer, Case, MessageVersion, Operation, Outcome
+from .case_generation import KINDS, generate_cases
+from .implementation import TooManyRestartsError
 from .judging import HARMLESS, Fault, Verdict, judge
 from .settings import FuzzSettings
-from .shrinking import check_hypothesis, shortest
+from .shrinking import check_hypothesis, smallest_case
 
-__all__ = ["Answers", "Finding", "JudgeError", "Plan", "Result", "replay", "run"]
+__all__ = ["Finding", "JudgeError", "Plan", "Responder", "Result", "replay", "run"]
 
 
 class JudgeError(KprotoError):
-    """The judge itself failed on a case, so that nothing can be said."""
+    """The judge itself failed on a case, so that no answer can be judged."""
 
 
-class Answers(Protocol):
-    """Whoever answers cases: a command, or kproto's codec."""
+class Responder(Protocol):
+    """Answers cases: a command, or kproto's codec."""
 
     name: str
 
     def ask(self, cases: Sequence[Case]) -> list[Answer]:
-        """The answer to each case, in their order."""
+        """Returns the answer to each case, in their order."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End what answers."""
+        """Ends the process, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is tried: `cases` in all, over `forms` and `kinds` in turn, in `time_s` at most."""
+    """Plans a run: `cases` in all, spread over `message_versions` and `kinds`, in at most
+    `time_s`.
+    """
 
-    forms: tuple[Form, ...]
+    message_versions: tuple[MessageVersion, ...]
     seed: int = 0
     cases: int = 10_000
     time_s: float | None = None
@@ -55,7 +57,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Finding:
-    """Faults of one sort: how many, where, and the smallest case that shows one."""
+    """Groups faults of one kind: their count, where they occur, and the smallest example."""
 
     verdict: Verdict
     operation: Operation
@@ -63,27 +65,28 @@ class Finding:
     right: Answer
     given: Answer
     count: int = 0
-    forms: Counter[Form] = field(default_factory=Counter)
+    message_versions: Counter[MessageVersion] = field(default_factory=Counter)
 
     @property
     def harmless(self) -> bool:
-        """Whether nothing that a writer of Kafka makes is lost by it."""
+        """Returns whether no message of Kafka's writers is affected."""
         return self.verdict.fault in HARMLESS
 
 
 @dataclass(slots=True)
 class Result:
-    """What a run found. `tried` counts cases by form and kind, `outcomes` by what became of them.
+    """Holds the result of a run. `tried` counts cases by message version and kind, `outcomes` by
+    outcome.
 
-    Each case is agreed, differs, is undecided (kproto judges, and is itself stricter than Kafka's
-    classes there) or unsupported. `stopped` says why a run ended before its cases were all tried;
-    `gave_up` is set where that was the command's doing, `interrupted` where it was Ctrl-C.
+    Each case is agreed, differs, is undecided (kproto is the judge, and stricter than Kafka's
+    classes) or unsupported. `stopped` gives the reason if the run ended early; `gave_up` is True if
+    the command caused it, `interrupted` after Ctrl-C.
     """
 
     seed: int
     judge: str
     implementation: str
-    tried: dict[Form, Counter[str]] = field(default_factory=dict)
+    tried: dict[MessageVersion, Counter[str]] = field(default_factory=dict)
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     unsupported: dict[str, Counter[str]] = field(default_factory=dict)
@@ -94,16 +97,16 @@ class Result:
 
     @property
     def cases(self) -> int:
-        """How many cases were tried."""
+        """Returns how many cases were tried."""
         return sum(self.outcomes.values())
 
     @property
     def harmful(self) -> list[Finding]:
-        """The findings that are not harmless."""
+        """Returns the findings that are not harmless."""
         return [finding for finding in self.findings if not finding.harmless]
 
 
-#: What says how far a run is: cases done, and all.
+#: Reports progress: cases done, and all.
 Progress = Callable[[int, int], None]
 
 _BATCH = 256
@@ -112,19 +115,20 @@ _GroupKey = tuple[Verdict, Operation]
 
 
 def run(
-    implementation: Answers,
-    right: Answers,
+    implementation: Responder,
+    right: Responder,
     plan: Plan,
     *,
     by_kproto: bool,
     settings: FuzzSettings | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Try what `plan` says, and shrink what differs. The same for the same seed and answers.
+    """Runs the cases of `plan`, and shrinks differences. Deterministic for the same seed and
+    answers.
 
-    Ctrl-C ends the run early: the result is what was found until then.
-    Raises ImplementationError when the command never answers, JudgeError when the judge fails, and
-    ConfigurationError when the plan shrinks and hypothesis is not there.
+    Ctrl-C ends the run early, with the findings until then. Raises ImplementationError if the
+    command never answers, JudgeError if the judge fails, and ConfigurationError if the plan shrinks
+    and hypothesis is not installed.
     """
     if plan.shrink:
         check_hypothesis()
@@ -143,12 +147,12 @@ def run(
             if progress:
                 progress(result.cases, plan.cases)
             if deadline is not None and time.monotonic() > deadline:
-                result.stopped = f"the time of {plan.time_s:g} s was over"
+                result.stopped = f"the limit of {plan.time_s:g} s was reached"
                 break
         if plan.shrink:
             for finding in gathering.groups.values():
                 _shrink(finding, implementation, right, plan, limits, by_kproto=by_kproto)
-    except GaveUpError as error:
+    except TooManyRestartsError as error:
         result.stopped = str(error)
         result.gave_up = True
     except KeyboardInterrupt:
@@ -160,21 +164,21 @@ def run(
 
 
 def replay(
-    case: Case, implementation: Answers, right: Answers, *, by_kproto: bool
+    case: Case, implementation: Responder, right: Responder, *, by_kproto: bool
 ) -> tuple[Answer, Answer, list[Verdict] | None]:
-    """The right answer to one case, the given one, and the faults; see `judge`."""
+    """Returns the right answer to one case, the given answer, and the faults; see `judge`."""
     (wanted,) = _judged(right, [case])
     (given,) = implementation.ask([case])
     return wanted, given, judge(case, wanted, given, by_kproto=by_kproto)
 
 
 def _given(
-    implementation: Answers, batch: list[Case]
-) -> tuple[list[Case], list[Answer], GaveUpError | None]:
-    """The cases of a batch that have an answer, the answers, and why there are no more."""
+    implementation: Responder, batch: list[Case]
+) -> tuple[list[Case], list[Answer], TooManyRestartsError | None]:
+    """Returns the answered cases of a batch, their answers, and the error that ended them."""
     try:
         return batch, implementation.ask(batch), None
-    except GaveUpError as error:
+    except TooManyRestartsError as error:
         held = sorted(error.answers.items())
         return [batch[index] for index, _ in held], [answer for _, answer in held], error
 
@@ -189,28 +193,28 @@ def _batches(cases: Iterator[Case], count: int) -> Iterator[list[Case]]:
         yield batch
 
 
-def _cases(plan: Plan, unsupported: set[tuple[Operation, Form]]) -> Iterator[Case]:
-    """The cases in turns of one for each form, without what is not supported."""
-    streams: dict[Form, Iterator[Case]] = {}
-    # Forms of one message stand together; a short run shall meet many messages.
-    forms = list(plan.forms)
-    random.Random(plan.seed).shuffle(forms)  # noqa: S311 - an order for tests, not a secret
+def _cases(plan: Plan, unsupported: set[tuple[Operation, MessageVersion]]) -> Iterator[Case]:
+    """Yields one case for each message version, then the next, without unsupported operations."""
+    streams: dict[MessageVersion, Iterator[Case]] = {}
+    # Shuffled, because a short run shall cover many messages.
+    message_versions = list(plan.message_versions)
+    random.Random(plan.seed).shuffle(message_versions)  # noqa: S311 - an order for tests, not a secret
     operations = tuple(Operation)
-    while forms:
-        for form in forms:
-            if form not in streams:
-                streams[form] = cases_of(form, plan.seed, plan.kinds)
-            case = next(streams[form])
-            if (case.operation, form) not in unsupported:
+    while message_versions:
+        for message_version in message_versions:
+            if message_version not in streams:
+                streams[message_version] = generate_cases(message_version, plan.seed, plan.kinds)
+            case = next(streams[message_version])
+            if (case.operation, message_version) not in unsupported:
                 yield case
-        forms = [
-            form
-            for form in forms
-            if not all((operation, form) in unsupported for operation in operations)
+        message_versions = [
+            message_version
+            for message_version in message_versions
+            if not all((operation, message_version) in unsupported for operation in operations)
         ]
 
 
-def _judged(right: Answers, cases: Iterable[Case]) -> list[Answer]:
+def _judged(right: Responder, cases: Iterable[Case]) -> list[Answer]:
     asked = list(cases)
     answers = right.ask(asked)
     for case, answer in zip(asked, answers, strict=True):
@@ -220,21 +224,23 @@ def _judged(right: Answers, cases: Iterable[Case]) -> list[Answer]:
 
 
 class _Gathering:
-    """Counts what became of each case, and groups what differs."""
+    """Counts the outcomes of cases, and groups the differences."""
 
     def __init__(self, result: Result, settings: FuzzSettings) -> None:
         self.result = result
         self.settings = settings
         self.groups: dict[_GroupKey, Finding] = {}
-        self.unsupported: set[tuple[Operation, Form]] = set()
+        self.unsupported: set[tuple[Operation, MessageVersion]] = set()
 
     def take(self, case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> None:
-        """Count one case."""
+        """Counts one case."""
         result = self.result
-        result.tried.setdefault(case.form, Counter())[case.kind] += 1
+        result.tried.setdefault(case.message_version, Counter())[case.kind] += 1
         if Outcome.UNSUPPORTED in (right.outcome, given.outcome):
-            self.unsupported.add((case.operation, case.form))
-            result.unsupported.setdefault(case.operation.value, Counter())[case.form.name] += 1
+            self.unsupported.add((case.operation, case.message_version))
+            result.unsupported.setdefault(case.operation.value, Counter())[
+                case.message_version.name
+            ] += 1
         if right.outcome is Outcome.UNSUPPORTED:
             result.outcomes["unsupported"] += 1
             return
@@ -248,7 +254,7 @@ class _Gathering:
             self.add(verdict, case, right, given)
 
     def add(self, verdict: Verdict, case: Case, right: Answer, given: Answer) -> None:
-        """Count a fault."""
+        """Counts a fault."""
         key = (verdict, case.operation)
         if key not in self.groups and len(self.groups) >= self.settings.max_findings:
             key = (verdict._replace(trait="", cause="causes beyond max_findings"), case.operation)
@@ -258,7 +264,7 @@ class _Gathering:
         elif len(case.content) < len(finding.example.content):
             finding.example, finding.right, finding.given = case, right, given
         finding.count += 1
-        finding.forms[case.form] += 1
+        finding.message_versions[case.message_version] += 1
 
 
 #: Faults of which each attempt may take a timeout, or a start.
@@ -267,14 +273,14 @@ _WAITING = frozenset({Fault.CRASHED, Fault.HUNG, Fault.LATE, Fault.GARBAGE})
 
 def _shrink(
     finding: Finding,
-    implementation: Answers,
-    right: Answers,
+    implementation: Responder,
+    right: Responder,
     plan: Plan,
     settings: FuzzSettings,
     *,
     by_kproto: bool,
 ) -> None:
-    """Put the smallest case that shows the finding's fault in the place of its example."""
+    """Replaces the example of a finding by the smallest case that shows its fault."""
     known: dict[bytes | str, tuple[Verdict | None, Answer, Answer]] = {
         finding.example.content: (finding.verdict, finding.right, finding.given)
     }
@@ -293,8 +299,8 @@ def _shrink(
         return bool(same)
 
     try:
-        found = shortest(finding.example, shows, seed=plan.seed)
-    except GaveUpError:
+        found = smallest_case(finding.example, shows, seed=plan.seed)
+    except TooManyRestartsError:
         yes = (content for content, held in known.items() if held[0] is not None)
         found = finding.example.with_content(min(yes, key=len))
     finding.example = found
@@ -302,35 +308,35 @@ def _shrink(
     finding.verdict = verdict or finding.verdict
 
 
-#: Faults whose cause is words of its own, so that what is odd about the bytes may be beside the
-#: point: an example with less of it shows the same.
+#: Faults with a cause in words, for which oddities of the bytes may not matter: an example with
+#: fewer oddities shows the same fault.
 _TELLING = frozenset(
     {Fault.LOOSER, Fault.STRICTER, Fault.STRICTER_ON_ODD, Fault.JSON, Fault.FAILED}
 )
 
 
 def _same(verdict: Verdict, wanted: Verdict) -> bool:
-    """Whether a verdict is of the same sort as the one that is being shrunk."""
-    if wanted.fault in _WAITING:  # the words of a crash may tell of the case
+    """Returns whether a verdict is of the same kind as the one that is being shrunk."""
+    if wanted.fault in _WAITING:  # the cause of a crash may quote the case
         return verdict.fault is wanted.fault
     if verdict[::2] != wanted[::2]:
         return False
     traits = set(verdict.trait.split(", ")) - {""}
-    # Other bytes with nothing odd about them are another matter than those with.
+    # Bytes without oddities are another kind than bytes with them.
     return traits <= set(wanted.trait.split(", ")) and (
         wanted.fault in _TELLING or bool(traits) == bool(wanted.trait)
     )
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings that turned out to be one put together, the gravest first."""
+    """Merges findings that have become equal; returns them, the gravest first."""
     found: dict[_GroupKey, Finding] = {}
     for finding in findings:
         held = found.setdefault((finding.verdict, finding.operation), finding)
         if held is finding:
             continue
         held.count += finding.count
-        held.forms += finding.forms
+        held.message_versions += finding.message_versions
         if len(finding.example.content) < len(held.example.content):
             held.example, held.right, held.given = finding.example, finding.right, finding.given
     order = list(Fault)

@@ -1,9 +1,9 @@
-"""Makes a case that shows a fault as small as can be found.
+"""Shrinks a case that shows a fault to the smallest example.
 
-Values are taken out of the message while the fault stays. Then hypothesis draws messages of the
-same form, from their defaults on, with the same kind of change; what it finds it shrinks. Of the
-shorter one bytes are taken out. All this is the same for the same seed, and bounded by the attempts
-that the caller allows: `shows` then says no.
+Values are removed from the message as long as the fault stays. Then hypothesis draws messages of
+the same version, beginning at their defaults, with the same kind of change, and shrinks them. Bytes
+are removed from the shorter of the two. The result is the same for the same seed, and the attempts
+are bounded: after the last one `shows` returns False.
 """
 
 from __future__ import annotations
@@ -17,40 +17,42 @@ from typing import Any, Final, TypeVar, cast
 from ..messages.base import Struct
 from ..wire.errors import ConfigurationError, DecodeError, EncodeError
 from ..wire.tags import RawTaggedField
-from .case import Case, Form, Operation
-from .lenient import Role, places_met, walked
+from .case import Case, MessageVersion, Operation
+from .lenient_reader import Role, length_fields_in, walk_message
 from .mutations import MUTATIONS, mutate, number_bytes
 
-__all__ = ["check_hypothesis", "fewer_bytes", "fewer_values", "reduced", "shortest"]
+__all__ = ["check_hypothesis", "fewer_bytes", "fewer_values", "minimize", "smallest_case"]
 
 T = TypeVar("T")
 
-#: Whether a case shows the fault that is being shrunk.
+#: Returns whether a case shows the fault that is being shrunk.
 Shows = Callable[[Case], bool]
 
-#: Messages that hypothesis draws before it gives up; what it finds it shrinks beyond them.
+#: Messages that hypothesis draws before it stops; shrinking a found one needs more.
 _DRAWN: Final = 60
 
 
 def check_hypothesis() -> None:
-    """Raise ConfigurationError when hypothesis is not there."""
+    """Raises ConfigurationError if hypothesis is not installed."""
     try:
-        import hypothesis  # noqa: F401 - is it there?
+        import hypothesis  # noqa: F401 - only whether it is installed
     except ImportError:
         raise ConfigurationError(
-            "finding the smallest cases needs hypothesis, which comes with the extra "
-            "kproto[testing]: install it, or say --no-shrink"
+            "finding the smallest cases needs hypothesis, which is part of the extra "
+            "kproto[testing]: install it, or add --no-shrink"
         ) from None
 
 
-def shortest(case: Case, shows: Shows, *, seed: int) -> Case:
-    """The smallest case found that `shows` says yes to; `case` itself if none is smaller."""
+def smallest_case(case: Case, shows: Shows, *, seed: int) -> Case:
+    """Returns the smallest case found for which `shows` is true; `case` itself if none is
+    smaller.
+    """
     steps = _less_json if isinstance(case.content, str) else _case_of_fewer_values
-    found = reduced(case, shows, steps, _rank)
+    found = minimize(case, shows, steps, _rank)
     drawn = _drawn(found, shows, seed)
     if drawn is not None and _rank(drawn) < _rank(found):
         found = drawn
-    return found if isinstance(case.content, str) else reduced(found, shows, _less_bytes, _rank)
+    return found if isinstance(case.content, str) else minimize(found, shows, _less_bytes, _rank)
 
 
 def _rank(case: Case) -> tuple[int, bytes]:
@@ -59,10 +61,10 @@ def _rank(case: Case) -> tuple[int, bytes]:
     return len(data), data
 
 
-def reduced(
+def minimize(
     case: T, shows: Callable[[T], bool], steps: Callable[[T], Iterator[T]], rank: Callable[[T], Any]
 ) -> T:
-    """`case` made smaller by `steps`, until none leads on to a lower rank that shows the fault."""
+    """Applies `steps` to `case` as long as one has a lower rank and shows the fault."""
     again = True
     while again:
         again = False
@@ -75,24 +77,24 @@ def reduced(
 
 
 def _case_of_fewer_values(case: Case) -> Iterator[Case]:
-    return map(case.with_content, fewer_values(case.form, cast("bytes", case.content)))
+    return map(case.with_content, fewer_values(case.message_version, cast("bytes", case.content)))
 
 
 def _case_of_fewer_bytes(case: Case) -> Iterator[Case]:
     return map(case.with_content, fewer_bytes(cast("bytes", case.content)))
 
 
-def fewer_values(form: Form, data: bytes) -> Iterator[bytes]:
-    """The message in the bytes with one value less or simpler, as far as kproto reads it."""
+def fewer_values(message_version: MessageVersion, data: bytes) -> Iterator[bytes]:
+    """Yields the message in the bytes with one value less or simpler, if kproto can read it."""
     try:
-        read, end = form.cls.decode_from(data, 0, form.version)
+        read, end = message_version.cls.decode_from(data, 0, message_version.version)
     except DecodeError:
         return
     for ending in (b"", data[end:]):
         for message in (read, *_less(read)):
             try:
-                yield message.encode(form.version) + ending
-            except EncodeError:  # what was left out must be there
+                yield message.encode(message_version.version) + ending
+            except EncodeError:  # the removed value is required
                 continue
 
 
@@ -102,13 +104,16 @@ def _less_bytes(case: Case) -> Iterator[Case]:
 
 
 def _shorter_values(case: Case) -> Iterator[Case]:
-    """The bytes with one text, or bytes, empty or of half the length, as far as they can be read.
+    """Yields the bytes with one string or bytes field emptied or halved, as far as they can be
+    read.
 
-    Of what kproto does not read to the end no value can be taken out otherwise: a part of it less
-    would no longer fit the length in front.
+    This is the only way to shorten a value that kproto cannot read to the end: without a part of
+    it, its length field would be wrong.
     """
     data = cast("bytes", case.content)
-    lengths = [it for it in places_met(case.form.shape, data) if it.role is Role.LENGTH]
+    lengths = [
+        it for it in length_fields_in(case.message_version.shape, data) if it.role is Role.LENGTH
+    ]
     for place in lengths:
         for size in (0, place.value // 2):
             if 0 <= size < place.value and place.stop <= len(data):
@@ -118,7 +123,7 @@ def _shorter_values(case: Case) -> Iterator[Case]:
 
 
 def fewer_bytes(data: bytes) -> Iterator[bytes]:
-    """The bytes with ever smaller parts left out, then with some of them zero."""
+    """Yields the bytes without ever smaller parts, then with some of them zero."""
     size = len(data)
     while size:
         for first in range(0, len(data), size):
@@ -135,7 +140,7 @@ def _less_json(case: Case) -> Iterator[Case]:
 
 
 def _less(node: Any) -> Iterator[Any]:
-    """A message or JSON value with one part less or simpler; the greatest steps first."""
+    """Yields a message or JSON value with one part less or simpler; the largest steps first."""
     match node:
         case dict():
             for key in node:
@@ -176,15 +181,15 @@ def _less(node: Any) -> Iterator[Any]:
 
 
 def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
-    """A case that hypothesis draws and shrinks, if it meets one that shows the fault."""
+    """Returns a case that hypothesis draws and shrinks, if it finds one that shows the fault."""
     from hypothesis import HealthCheck, Phase, find, settings
     from hypothesis import strategies as st
     from hypothesis.errors import HypothesisException
 
     from ..testing.strategies import messages
 
-    form = case.form
-    version = form.version
+    message_version = case.message_version
+    version = message_version.version
 
     def made(drawn: tuple[Any, int]) -> Case:
         message, number = drawn
@@ -194,8 +199,8 @@ def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
         data = message.encode(version)
         if case.kind in MUTATIONS:
             source = random.Random(number)  # noqa: S311 - values for tests, not secrets
-            places = walked(form.shape, data).places
-            data = mutate(case.kind, data, places, source) or data
+            length_fields = walk_message(message_version.shape, data).length_fields
+            data = mutate(case.kind, data, length_fields, source) or data
         return case.with_content(data)
 
     limits = settings(
@@ -203,7 +208,7 @@ def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
         database=None,
         deadline=None,
         phases=(Phase.generate, Phase.shrink),
-        # One example at a time, each of a question or two: slowness is no fault here.
+        # Each example asks a question or two, which may be slow.
         suppress_health_check=(
             HealthCheck.too_slow,
             HealthCheck.data_too_large,
@@ -212,8 +217,8 @@ def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
         ),
     )
     changes = st.integers(0, 999) if case.kind in MUTATIONS else st.just(0)
-    cases = st.tuples(messages(form.cls, version), changes).map(made)
+    cases = st.tuples(messages(message_version.cls, version), changes).map(made)
     try:
         return find(cases, shows, settings=limits, random=random.Random(seed))  # noqa: S311
-    except HypothesisException:  # nothing was met, or it could not be told what is smallest
+    except HypothesisException:  # it found none, or results were flaky
         return None

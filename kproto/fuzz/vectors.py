@@ -1,7 +1,7 @@
-"""Golden vectors: messages as JSON and as bytes, for whoever writes a codec in any language.
+"""Writes golden vectors: messages as JSON and as bytes, to test a codec in any language.
 
-Owns their choice and the form of a line, which tests/vectors/README.md tells; for Kafka's messages,
-or those of any package that kproto-codegen generated.
+Chooses their values and formats the lines, which tests/vectors/README.md describes; for Kafka's
+messages, or those of any package that kproto-codegen generated.
 """
 
 from __future__ import annotations
@@ -19,27 +19,30 @@ from ..testing.instances import Fill, instance, instances
 from ..wire.errors import ConfigurationError
 from .packages import definitions_in, message_class
 
-__all__ = ["brought", "chosen", "vector_line", "vector_lines"]
+__all__ = ["introduced_by", "vector_line", "vector_lines", "vector_messages"]
 
-#: How a vector's values are chosen, beside the instances with nulls.
+#: The ways to choose a vector's values, beside the instances with nulls.
 _FILLS: Final = (Fill.LEAST, Fill.FULL, Fill.LOW)
 
 
-def chosen(message: type[Message], version: int) -> Iterator[Message]:
-    """The values of a message's vectors: defaults, every field set, the smallest numbers, nulls."""
+def vector_messages(message: type[Message], version: int) -> Iterator[Message]:
+    """Yields the messages of the vectors: defaults, every field set, the smallest numbers,
+    nulls.
+    """
     for fill in _FILLS:
         yield instance(message, version, fill, unknown_tags=False)
-    # Those behind one of each fill have nulls, one instance a depth of nesting.
+    # After one instance of each fill follow those with nulls, one for each depth of nesting.
     built = instances(message, version, unknown_tags=False)
     yield from built[len(Fill) - 1 :]
 
 
-def brought(message: type[Message], version: int) -> dict[str, tuple[str, int]]:
-    """The first release with a version of one of Kafka's messages: its name and version there.
+def introduced_by(message: type[Message], version: int) -> dict[str, tuple[str, int]]:
+    """Returns the first release with a version of one of Kafka's messages: its name and version
+    there.
 
-    Releases are those of `kproto.schema.study`, from 0.8.2.0 on, and count from where they call the
-    version final. Empty for what belongs to no API, as headers and records do, and for a version
-    that none of them calls final.
+    Releases are those of `kproto.schema.study`, from 0.8.2.0 on, and count if the version is final
+    there. Empty for messages without an API, such as headers and records, and for a version that is
+    final in no release.
     """
     spec = message._definition()
     if spec.type not in {"request", "response"} or spec.api_key is None:
@@ -54,7 +57,9 @@ def brought(message: type[Message], version: int) -> dict[str, tuple[str, int]]:
 def vector_line(
     message: Message, version: int, releases: Mapping[str, tuple[str, int]] | None = None
 ) -> str:
-    """One vector as a line of JSON; `releases` are names and versions by release, if known."""
+    """Returns one vector as a line of JSON; `releases` are names and versions by release, if
+    known.
+    """
     known = releases or {}
     content: dict[str, Any] = {
         "message": message._definition().name,
@@ -73,12 +78,12 @@ def vector_line(
 def vector_lines(
     package: ModuleType = messages, names: frozenset[str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Every vector of a generated package: the module of its definition, and the line.
+    """Yields every vector of a generated package: the module of its definition, and the line.
 
-    With Kafka's own messages each line names the release that brought the version (`brought`).
-    By message, version and choice of values; no two of a version have the same bytes. `names` are
-    those of the definitions that are wanted. Raises ConfigurationError on what is no such package,
-    and on a name that it does not have.
+    With Kafka's own messages each line names the release that brought the version
+    (`introduced_by`).    The order is by message, version and choice of values; no two of a version
+    have the same bytes. `names` selects definitions. Raises ConfigurationError for any other
+    package, and for an unknown name.
     """
     known = definitions_in(package)
     for name in sorted(known if names is None else names):
@@ -87,9 +92,9 @@ def vector_lines(
     for name in sorted(known if names is None else names, key=class_name):
         cls = message_class(package.__name__, name)
         for version in cls.VALID_VERSIONS:
-            releases = brought(cls, version) if package is messages else {}
+            releases = introduced_by(cls, version) if package is messages else {}
             held: dict[bytes, Message] = {}
-            for made in chosen(cls, version):
+            for made in vector_messages(cls, version):
                 held.setdefault(made.encode(version), made)
             for made in held.values():
                 yield cls._definition().module, vector_line(made, version, releases)

@@ -1,6 +1,5 @@
-"""Kafka's protocol without I/O: both sides of a connection as plain functions and objects.
+"""Implements Kafka's protocol without I/O: both sides of a connection as functions and objects.
 
 Framing, headers, correlation, version negotiation, the ApiVersions fallback, error codes and SASL
-exchanges. Nothing here knows a socket, a clock or an event loop; a client, a broker and a proxy
-are each a thin shell over it.
+exchanges. Knows no socket, no clock and no event loop; client, broker and proxy add these.
 """

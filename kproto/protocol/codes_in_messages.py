@@ -1,4 +1,4 @@
-"""The error codes that stand in a message, whatever the message is."""
+"""Finds the error codes in any message."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _WORD: Final = re.compile(r"\w+")
 
 
 class _Shape(NamedTuple):
-    """Whether a struct has an error code, and its fields that hold structs with one."""
+    """Tells whether a struct has an error code, and which fields hold structs with one."""
 
     has_code: bool
     holding: tuple[str, ...]
 
 
 def error_codes_in(message: Message) -> Iterator[int]:
-    """Every `error_code` of a message, in whatever struct it stands; 0 where there is no error."""
+    """Yields every `error_code` of a message and its structs; 0 for no error."""
     left: list[Any] = [message]
     while left:
         struct = left.pop()
@@ -40,7 +40,7 @@ def error_codes_in(message: Message) -> Iterator[int]:
 
 @lru_cache(maxsize=1024)  # more than there are structs in all responses
 def _shape_of(kind: type[Struct]) -> _Shape:
-    """As the annotations of the generated class have it, which name the structs of its fields."""
+    """Derives the shape from the annotations of the generated class."""
     made = kind._generated()
     types = vars(sys.modules[made.__module__])
     names = made._names()

@@ -56,18 +56,18 @@ R = TypeVar("R", bound=Response)
 #: Correlation ids count up to the largest int32, and begin again at 0.
 _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
 
-#: What every response begins with, whatever the version of its header.
+#: The correlation id, with which every response begins, in any version of its header.
 _CORRELATION_ID: Final = struct.Struct(">i")
 
 #: The requests that brokers may leave without an answer, by api key.
 _UNANSWERED: Final[dict[int | None, str]] = {0: "ProduceRequest", 24: "AddPartitionsToTxnRequest"}
 
-#: From this version on, AddPartitionsToTxn is about several transactions (KIP-890).
+#: From this version on, AddPartitionsToTxn holds several transactions (KIP-890).
 _TXN_BATCHES: Final = 4
 
 
 class PendingRequest(NamedTuple):
-    """A request that is not answered yet; without its `response` that is Kafka's, by api key."""
+    """Describes an unanswered request; without `response`, its response is Kafka's by api key."""
 
     api_key: int
     version: int
@@ -75,12 +75,12 @@ class PendingRequest(NamedTuple):
     response: type[Response] | None = None
 
 
-#: The names of classes as they were generated, for who asks for each request.
+#: The generated names of classes, cached because every request needs its own.
 _generated_names: Final[dict[type, str]] = {}
 
 
 def _generated_name(cls: type[Message]) -> str:
-    # By name: a user may have generated Kafka's messages in a package of his own.
+    # By name: a user may have generated Kafka's messages in another package.
     try:
         return _generated_names[cls]
     except KeyError:
@@ -89,7 +89,7 @@ def _generated_name(cls: type[Message]) -> str:
 
 
 def expects_response(request: Message, version: int) -> bool:
-    """False for the requests that no broker answers.
+    """Returns False for the requests that no broker answers.
 
     They are a Produce with acks=0, and an AddPartitionsToTxn that holds no transaction in a
     version that can hold several.
@@ -103,7 +103,7 @@ def expects_response(request: Message, version: int) -> bool:
 
 
 class PendingRequests:
-    """The requests of one connection that wait for an answer, oldest first."""
+    """Holds the requests of one connection that wait for a response, oldest first."""
 
     def __init__(self) -> None:
         self._waiting: deque[PendingRequest] = deque()
@@ -113,32 +113,34 @@ class PendingRequests:
 
     @property
     def oldest(self) -> PendingRequest | None:
-        """What the next answer belongs to; None while nothing is asked."""
+        """Returns the request of the next response; None without a pending request."""
         return self._waiting[0] if self._waiting else None
 
     def expect(self, pending: PendingRequest) -> None:
-        """Take note of a request that will be answered."""
+        """Adds a request that will be answered."""
         self._waiting.append(pending)
 
     def match(self, data: bytes) -> ReceivedResponse:
-        """Read the answer to the oldest request.
+        """Reads the response to the oldest request.
 
-        Raises ProtocolError when nothing was asked or the correlation id is another's: the stream
-        can then no longer be trusted, and the connection must be closed. Raises DecodeError when
-        the answer cannot be read; the connection may go on.
+        Raises ProtocolError without a pending request, or if the correlation id is another
+        request's: the connection must then be closed. Raises DecodeError if the response cannot be
+        read; the connection may continue.
         """
         cls, api_key, version = self._oldest(data)
         return read_response_of(cls, data, api_key, version)
 
     def match_message(self, data: bytes) -> Response | None:
-        """The message of `match` alone; raises what it raises."""
+        """Returns only the message of `match`; raises the same errors."""
         cls, api_key, version = self._oldest(data)
         return read_response_message(cls, data, api_key, version)
 
     def _oldest(self, data: bytes) -> tuple[type[Response] | None, int, int]:
-        """What the answer to the oldest request is; its class, api key and version."""
+        """Returns class, api key and version of the response to the oldest request."""
         if not self._waiting:
-            raise ProtocolError(f"a response of {len(data)} bytes came that no request waits for")
+            raise ProtocolError(
+                f"a response of {len(data)} bytes arrived without a pending request"
+            )
         api_key, version, correlation_id, cls = self._waiting.popleft()
         if cls is None:
             cls = response_class(api_key)
@@ -150,7 +152,7 @@ class PendingRequests:
 
 
 def _refuse_correlation(data: bytes, expected: int, name: str, version: int) -> NoReturn:
-    """Raise ProtocolError for a response that is not the one that must come next."""
+    """Raises ProtocolError for a response with another correlation id than the next one."""
     if len(data) < _CORRELATION_ID.size:
         found = f"is {len(data)} bytes long, too few for a correlation id"
     else:
@@ -160,25 +162,25 @@ def _refuse_correlation(data: bytes, expected: int, name: str, version: int) -> 
 
 
 class ClientConnection:
-    """The client's side of one connection."""
+    """Implements the client's side of one connection."""
 
     def __init__(self, client_id: str | None = None) -> None:
         self.client_id = client_id
         self.pending = PendingRequests()
         self._next_correlation_id = 0
-        #: What stands before the correlation id in the header of a request, and behind it.
+        #: The bytes before and after the correlation id in the header of a request.
         self._heads: dict[tuple[type[Message], int], tuple[bytes, bytes]] = {}
 
     @property
     def last_correlation_id(self) -> int:
-        """That of the last request; -1 before the first."""
+        """Returns the correlation id of the last request; -1 before the first."""
         return self._next_correlation_id - 1
 
     def send(self, request: Request[R], version: int) -> tuple[int, bytes]:
-        """The correlation id of `request` and its frame, which must be written in this order.
+        """Returns the correlation id of `request` and its frame; frames must be written in order.
 
         Raises EncodeError, and ConfigurationError for a user's own request whose package does not
-        define the response; then nothing is expected.
+        define the response; the request is then not pending.
         """
         cls = type(request)
         answer = self._answer(cls, version)
@@ -188,14 +190,16 @@ class ClientConnection:
         return correlation_id, self._frame(cls, version, expected, body)
 
     def send_encoded(self, cls: type[Request[R]], version: int, body: Sequence[bytes]) -> bytes:
-        """The frame of a request that is answered, and whose `body` was encoded elsewhere.
+        """Returns the frame of a request that is answered, and whose `body` was encoded elsewhere.
 
-        Raises what `send` raises, but for what is wrong with the body.
+        Raises the errors of `send`, except those of the body.
         """
         return self._frame(cls, version, self._answer(cls, version), body)
 
     def _answer(self, cls: type[Request[R]], version: int) -> type[Response] | None:
-        """What answers a request. Raises ConfigurationError where that cannot be read."""
+        """Returns the response class of a request. Raises ConfigurationError if it cannot be
+        read.
+        """
         answer = response_of(cls)
         if answer is None or version not in answer.VALID_VERSIONS:
             _refuse_unanswerable(cls, answer, version)
@@ -208,7 +212,9 @@ class ClientConnection:
         answer: type[Response] | None,
         body: Sequence[bytes],
     ) -> bytes:
-        """The frame of a request, under the next correlation id; `answer` is expected, if any."""
+        """Returns the frame of a request with the next correlation id; adds it to the pending
+        ones.
+        """
         correlation_id = self._next_correlation_id
         before, behind = self._heads.get((cls, version)) or self._head(cls, version)
         data = frame(before, _CORRELATION_ID.pack(correlation_id), behind, *body)
@@ -220,7 +226,9 @@ class ClientConnection:
         return data
 
     def _head(self, cls: type[Message], version: int) -> tuple[bytes, bytes]:
-        """What stands around the correlation id. Raises EncodeError on a client id too long."""
+        """Returns the bytes around the correlation id. Raises EncodeError for a client id too
+        long.
+        """
         header = encode_request_header(cls, version, 0, self.client_id)
         at = API_KEY_AND_VERSION_BYTES
         head = header[:at], header[at + _CORRELATION_ID.size :]
@@ -228,20 +236,20 @@ class ClientConnection:
         return head
 
     def receive(self, data: bytes) -> ReceivedResponse:
-        """Read a response frame; see `PendingRequests.match` for what it raises."""
+        """Reads a response frame; see `PendingRequests.match` for what it raises."""
         return self.pending.match(data)
 
     def receive_message(self, data: bytes) -> Response | None:
-        """The message of `receive` alone, for who forwards nothing."""
+        """Returns only the message of `receive`, for callers that forward nothing."""
         return self.pending.match_message(data)
 
 
 def _refuse_unanswerable(
     cls: type[Request[R]], answer: type[Response] | None, version: int
 ) -> None:
-    """Raise ConfigurationError for a request whose answer could not be read."""
+    """Raises ConfigurationError for a request whose response could not be read."""
     if version not in cls.VALID_VERSIONS:
-        return  # `encode` says so
+        return  # `encode` raises for it
     if answer is None:
         what = missing_half(cls)
     else:
@@ -320,25 +328,27 @@ def read_request(data: BytesLike, classes: MessageClasses = KAFKA_MESSAGES) -> R
 
 
 class ServerConnection:
-    """The broker's side of one connection; `classes` are the requests that it can read."""
+    """Implements the broker's side of one connection; `classes` are the requests that it can
+    read.
+    """
 
     def __init__(self, classes: MessageClasses = KAFKA_MESSAGES) -> None:
         self.classes = classes
-        #: The classes of the answers that were checked, each with the api key that it answers.
+        #: The response classes that were checked, each with its api key.
         self._checked: dict[type, int] = {}
 
     def receive(self, data: bytes) -> ReceivedRequest:
-        """Read a request frame.
+        """Reads a request frame.
 
-        Bytes behind the body are kept in `trailing`: frames of real clients carry some, and
-        brokers ignore them. Raises DecodeError.
+        Bytes after the body are kept in `trailing`: frames of real clients carry some, and brokers
+        ignore them. Raises DecodeError.
         """
         return read_request(data, self.classes)
 
     def pending(self, request: ReceivedRequest) -> PendingRequest | None:
-        """The answer to wait for after `request`; None when there will be none.
+        """Returns the pending request for `request`; None if it has no response.
 
-        A request that no definition knows is taken to be one that is answered.
+        An unknown request is assumed to have a response.
         """
         message = request.message
         if message is not None and not expects_response(message, request.version):
@@ -349,9 +359,9 @@ class ServerConnection:
     def send(
         self, request: ReceivedRequest, response: Response, version: int | None = None
     ) -> bytes:
-        """The frame of the answer to `request`, in its version unless another is named.
+        """Returns the frame of the response to `request`, in its version or the given one.
 
-        Raises EncodeError, also for what answers another request.
+        Raises EncodeError, also for the response of another request.
         """
         used = request.version if version is None else version
         if self._checked.get(type(response)) != request.api_key:
@@ -360,10 +370,10 @@ class ServerConnection:
         return frame(header, response.encode(used))
 
     def _check_answer(self, request: ReceivedRequest, response: object, version: int) -> None:
-        """Raise EncodeError unless `response` is what answers `request`, from whatever package."""
+        """Raises EncodeError unless `response` is the response to `request`, from any package."""
         wanted = self.classes.response(request.api_key)
         if isinstance(response, Response) and request.api_key == response.API_KEY:
-            # By name: a user may have generated Kafka's messages in a package of his own.
+            # By name: a user may have generated Kafka's messages in another package.
             name = type(response)._generated().__name__
             if wanted is None or name == wanted._generated().__name__:
                 self._checked[type(response)] = request.api_key

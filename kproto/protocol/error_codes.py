@@ -1,6 +1,6 @@
-"""What an error code of a response means, and the one way to make an error of it.
+"""Looks up error codes of responses, and converts them to exceptions.
 
-A code that no release knows is no exception. Knows no message and no request.
+An unknown code is converted like others. Knows no message and no request.
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ..wire.errors import BrokerResponseError
+from .broker_errors import BROKER_ERRORS
 from .error_table import ERROR_TABLE
 
 __all__ = ["ERRORS", "ErrorCode", "code_of", "error_code", "error_of_code", "raise_for_code"]
 
 
 class ErrorCode(NamedTuple):
-    """One of Kafka's error codes; `retriable` when the same request may succeed later."""
+    """Describes an error code of Kafka; `retriable` if the same request may succeed later."""
 
     code: int
     name: str
@@ -28,25 +29,26 @@ _CODES: Final[dict[str, int]] = {entry.name: entry.code for entry in ERRORS.valu
 
 
 def error_code(code: int) -> ErrorCode:
-    """The error code; one that is not known is called UNKNOWN_CODE_<n> and is not retriable."""
+    """Returns the error code; an unknown one is named UNKNOWN_CODE_<n> and is not retriable."""
     return ERRORS.get(code) or ErrorCode(code, f"UNKNOWN_CODE_{code}", retriable=False)
 
 
 def code_of(name: str) -> int:
-    """The code of an error by its name, such as NOT_LEADER_OR_FOLLOWER. Raises KeyError."""
+    """Returns the code of an error by its name, such as NOT_LEADER_OR_FOLLOWER. Raises KeyError."""
     return _CODES[name]
 
 
 def error_of_code(code: int, detail: str) -> BrokerResponseError:
-    """The error that a broker answers with `code`, under Kafka's name and with its `retriable`.
+    """Returns the error for `code`: of its own class if there is one, else a BrokerResponseError.
 
-    `detail` says what was asked of whom. Not raised here, for one who keeps it or adds a cause.
+    `detail` says which request to which broker failed.
     """
     known = error_code(code)
-    return BrokerResponseError(known.code, known.name, detail, retriable=known.retriable)
+    error_class = BROKER_ERRORS.get(known.name, BrokerResponseError)
+    return error_class(known.code, known.name, detail, retriable=known.retriable)
 
 
 def raise_for_code(code: int, detail: str) -> None:
-    """Raise BrokerResponseError unless `code` is 0; `detail` says what was asked of whom."""
+    """Raises BrokerResponseError unless `code` is 0; `detail` names the request and the broker."""
     if code:
         raise error_of_code(code, detail)

@@ -1,11 +1,12 @@
-"""Frames: an int32 size in bytes, then that many bytes. Knows nothing of what is inside.
+"""Reads and writes frames: an int32 size in bytes, then that many bytes. Does not read their
+content.
 
-`FrameReader` hands out the memory that a socket shall read into, so that a large frame is read
-straight into pieces of its own and copied once, into the `bytes` that the decoder wants. A piece is
-taken only once those before it are full, and is no larger than all of them: memory follows the
-bytes that came, not the size that was announced. The first pieces are kept for the next frame, as
-memory of this size goes back to the system when it is freed, and costs a page fault for every 4 KiB
-when it is taken again.
+`FrameReader` provides the memory for reads from a socket, so that a large frame is read directly
+into its own pieces and copied once, into the `bytes` for the decoder. A piece is allocated only
+when those before it are full, and is no larger than all of them: memory follows the received bytes,
+not the announced size. The first pieces are kept for the next frame, because memory of this size
+returns to the system when it is freed, and costs a page fault for every 4 KiB when it is allocated
+again.
 """
 
 from __future__ import annotations
@@ -25,43 +26,42 @@ DEFAULT_MAX_FRAME_BYTES: Final = 104_857_600
 #: Size in bytes of the buffer that small frames share: a few typical responses fit at once.
 SHARED_BUFFER_BYTES: Final = 65_536
 
-#: Pieces are kept up to this size in bytes, all of them together: those of a fetch as the client
-#: makes it by default.
+#: Pieces are kept up to this size in bytes, all of them together: those of a fetch by the client's
+#: defaults.
 KEPT_BYTES: Final = 1_048_576
 
-#: glibc takes blocks from the system and gives them back, page faults and all, if they are larger
-#: than all it has freed so: one of this size, which is never written to and so takes no memory,
-#: makes it keep the two of a fetch, the frame and the records in it, for the next one.
+#: glibc returns freed blocks to the system, at the cost of page faults, if they are larger than all
+#: blocks freed before: freeing one block of this size, which is never written to and so takes no
+#: memory, makes it keep the two blocks of a fetch, the frame and its records, for the next one.
 _UNTOUCHED_BYTES: Final = 4 * KEPT_BYTES
 
 _SIZE = struct.Struct(">i")
 
 
 def frame(*pieces: bytes | memoryview) -> bytes:
-    """The pieces as one frame. Raises EncodeError when they are 2 GiB or more."""
+    """Returns the pieces as one frame. Raises EncodeError if they have 2 GiB or more."""
     size = sum(map(len, pieces))
     if size > MAX_LENGTH:
-        raise EncodeError(f"a frame of {size} bytes; an int32 can say no more than {MAX_LENGTH}")
+        raise EncodeError(f"a frame of {size} bytes; an int32 can hold no more than {MAX_LENGTH}")
     return b"".join((_SIZE.pack(size), *pieces))
 
 
 class FrameReader:
-    """Cuts a stream of bytes into frames.
+    """Splits a stream of bytes into frames.
 
-    Either `feed` it with bytes, or read into the memory of `buffer()` and tell `advance()` how
-    much came; both return the frames that are now complete, without their size. Raises
-    ProtocolError on a frame over `max_frame_bytes` or of negative size; the stream can then no
-    longer be cut, and frames that came with it are not given.
+    Either `feed` it with bytes, or read into the memory of `buffer()` and call `advance()` with the
+    count; both return the frames that are now complete, without their size. Raises ProtocolError
+    for a frame over `max_frame_bytes` or of negative size; the stream can then no longer be split,
+    and frames that arrived with it are not returned.
     """
 
     def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
         self.max_frame_bytes = max_frame_bytes
         self._shared = bytearray(SHARED_BUFFER_BYTES)
-        self._start = 0  # of the bytes in `_shared` that no frame has taken yet
+        self._start = 0  # of the bytes in `_shared` that are in no frame yet
         self._end = 0
-        # Of a frame that the shared buffer cannot hold: the size, 0 while there is none; how much
-        # is here; the pieces, of which the last is being filled; how far that one is, and how far
-        # it may be.
+        # Of a frame that the shared buffer cannot hold: its size, 0 without one; its received bytes;
+        # its pieces, of which the last is being filled; the filled and the allowed length of that.
         self._large_size = 0
         self._arrived = 0
         self._pieces: list[bytes | bytearray] = []
@@ -72,17 +72,17 @@ class FrameReader:
 
     @property
     def pending(self) -> int:
-        """How many bytes of an unfinished frame are here."""
+        """Returns how many bytes of an unfinished frame were received."""
         return self._arrived if self._large_size else self._end - self._start
 
     @property
     def begun(self) -> bytes:
-        """The first bytes of what no frame has taken, eight at most; for who asks what they are."""
+        """Returns the first bytes that are in no frame yet, eight at most, for a diagnosis."""
         first = self._pieces[0] if self._pieces else self._shared[self._start : self._end]
         return bytes(first[:8])
 
     def buffer(self) -> memoryview:
-        """Memory to read into; valid until the next call of any method."""
+        """Returns memory to read into; valid until the next call of any method."""
         if not self._large_size:
             return memoryview(self._shared)[self._end :]
         if self._filled == self._room:
@@ -90,7 +90,7 @@ class FrameReader:
         return memoryview(self._pieces[-1])[self._filled : self._room]
 
     def advance(self, count: int) -> list[bytes]:
-        """Take note that `count` bytes were read into the buffer."""
+        """Records that `count` bytes were read into the buffer; returns the complete frames."""
         if not self._large_size:
             self._end += count
             return self._cut()
@@ -107,7 +107,7 @@ class FrameReader:
         return [done]
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take bytes that were read elsewhere."""
+        """Takes bytes; returns the complete frames."""
         frames: list[bytes] = []
         view = memoryview(data)
         while view:
@@ -138,7 +138,7 @@ class FrameReader:
         return frames
 
     def _begin_large(self, size: int) -> None:
-        """Go on elsewhere with the frame whose first bytes fill the shared buffer."""
+        """Moves a large frame, whose first bytes fill the shared buffer, to its own pieces."""
         first = bytes(memoryview(self._shared)[4:])
         self._pieces.append(first)
         self._large_size = size
@@ -146,7 +146,7 @@ class FrameReader:
         self._start = self._end = 0
 
     def _add_piece(self) -> None:
-        """Go on in the next piece; as many bytes as are here already, or what is left."""
+        """Adds a piece, as large as all received bytes, or as the rest of the frame."""
         left = self._large_size - self._arrived
         number = len(self._pieces) - 1
         if number < len(self._kept):
@@ -161,7 +161,7 @@ class FrameReader:
         self._room = min(left, len(piece))
 
     def _keep(self, start: int, end: int) -> None:
-        """Move what is left to the front, so that the next read has room."""
+        """Moves the remaining bytes to the front, so that the next read has space."""
         left = end - start
         if start and left:
             self._shared[:left] = self._shared[start:end]

@@ -1,4 +1,4 @@
-"""Request and response headers: which version each message has, and putting them in front.
+"""Reads and writes request and response headers, and chooses their versions.
 
 The version of a header follows from the api key and version alone. Two exceptions are Kafka's:
 an ApiVersions response always has header v0, so that a client can read it before it knows what
@@ -39,14 +39,14 @@ PRODUCE: Final = 0
 CONTROLLED_SHUTDOWN: Final = 7
 API_VERSIONS: Final = 18
 
-#: What stands in front of the correlation id in a request header, whatever its version.
+#: The bytes before the correlation id in a request header of any version.
 API_KEY_AND_VERSION_BYTES: Final = 4
 
 _KEY_VERSION_ID = struct.Struct(">hhi")
 
 
 class ParsedHeader(NamedTuple):
-    """A request header, whatever its version; `body` is the offset at which the body begins."""
+    """Holds a request header of any version; `body` is the offset at which the body begins."""
 
     api_key: int
     api_version: int
@@ -57,24 +57,24 @@ class ParsedHeader(NamedTuple):
 
 
 def request_class(api_key: int) -> type[Request[Response]] | None:
-    """Kafka's request with that api key; None when its definitions have none."""
+    """Returns Kafka's request with that api key; None if no definition has it."""
     return KAFKA_MESSAGES.request(api_key)
 
 
 def response_class(api_key: int) -> type[Response] | None:
-    """Kafka's response with that api key; None when its definitions have none."""
+    """Returns Kafka's response with that api key; None if no definition has it."""
     return KAFKA_MESSAGES.response(api_key)
 
 
 def request_header_version(cls: type[Message], version: int) -> int:
-    """The version of the header in front of a request."""
+    """Returns the version of the header in front of a request."""
     if cls.API_KEY == CONTROLLED_SHUTDOWN and version == 0:
         return 0
     return 2 if version in cls.FLEXIBLE_VERSIONS else 1
 
 
 def response_header_version(cls: type[Message], version: int) -> int:
-    """The version of the header in front of a response."""
+    """Returns the version of the header in front of a response."""
     if cls.API_KEY == API_VERSIONS:
         return 0
     return 1 if version in cls.FLEXIBLE_VERSIONS else 0
@@ -83,7 +83,9 @@ def response_header_version(cls: type[Message], version: int) -> int:
 def encode_request_header(
     cls: type[Message], version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """The header of a request of class `cls`. Raises EncodeError on a client id too long."""
+    """Returns the header of a request of class `cls`. Raises EncodeError on a client id too
+    long.
+    """
     assert cls.API_KEY is not None
     header_version = request_header_version(cls, version)
     return request_header(header_version, cls.API_KEY, version, correlation_id, client_id)
@@ -97,7 +99,7 @@ def request_header(
     client_id: str | None,
     tags: Iterable[RawTaggedField] = (),
 ) -> bytes:
-    """A request header in one of its versions, 0 to 2; tagged fields stand in v2 alone."""
+    """Returns a request header in one of its versions, 0 to 2; only v2 has tagged fields."""
     header = RequestHeader(
         request_api_key=api_key,
         request_api_version=version,
@@ -110,10 +112,10 @@ def request_header(
 
 
 def parse_request_header(data: bytes, classes: MessageClasses = KAFKA_MESSAGES) -> ParsedHeader:
-    """Read the header of a request frame.
+    """Reads the header of a request frame.
 
-    The header of an api key or version that no definition knows is read as v1, so that a broker
-    can still say what it was asked. Raises DecodeError.
+    The header of an unknown api key or version is read as v1, so that a broker can still report the
+    request. Raises DecodeError.
     """
     if len(data) < _KEY_VERSION_ID.size:
         raise DecodeError(f"a request of {len(data)} bytes has no header", message="RequestHeader")
@@ -128,14 +130,14 @@ def parse_request_header(data: bytes, classes: MessageClasses = KAFKA_MESSAGES) 
 
 
 def encode_response_header(cls: type[Message], version: int, correlation_id: int) -> bytes:
-    """The header of a response of class `cls`."""
+    """Returns the header of a response of class `cls`."""
     return response_header(response_header_version(cls, version), correlation_id)
 
 
 def response_header(
     header_version: int, correlation_id: int, tags: Iterable[RawTaggedField] = ()
 ) -> bytes:
-    """A response header in one of its versions, 0 or 1; tagged fields stand in v1 alone."""
+    """Returns a response header in one of its versions, 0 or 1; only v1 has tagged fields."""
     header = ResponseHeader(correlation_id=correlation_id)
     if tags:
         header.unknown_tagged_fields = list(tags)
@@ -143,6 +145,6 @@ def response_header(
 
 
 def parse_response_header(cls: type[Message], version: int, data: bytes) -> tuple[int, int]:
-    """The correlation id, and the offset at which the body begins. Raises DecodeError."""
+    """Returns the correlation id, and the offset at which the body begins. Raises DecodeError."""
     header, end = ResponseHeader.decode_from(data, 0, response_header_version(cls, version))
     return header.correlation_id, end

@@ -1,6 +1,6 @@
-"""Which class a request or response has, by api key: Kafka's, and those of a user's own packages.
+"""Maps api keys to classes of requests and responses: Kafka's, and those of a user's own packages.
 
-A package is what kproto-codegen generates. Knows no bytes.
+kproto-codegen generates packages. Knows no bytes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["KAFKA_MESSAGES", "MessageClasses", "missing_half", "response_of"]
 
 
 class MessageClasses:
-    """The requests and responses that one side of a connection knows, by api key.
+    """Holds the requests and responses that one side of a connection knows, by api key.
 
-    They are Kafka's, then those of `packages`, then `requests` with their responses; of two for one
-    api key, the later. Raises ConfigurationError for what is no generated package, and for a
-    request without its response, or the reverse: half of an API cannot be spoken.
+    They are Kafka's, then those of `packages`, then `requests` with their responses; for the same
+    api key the later wins. Raises ConfigurationError for a package that is not generated, and for a
+    request without its response, or the reverse.
     """
 
     def __init__(self, *packages: ModuleType, requests: Iterable[type[Request[Any]]] = ()) -> None:
@@ -33,7 +33,7 @@ class MessageClasses:
                 raise ConfigurationError(
                     f"{package!r} is no package of messages, as kproto-codegen generates them"
                 )
-            if package is not messages:  # which has none; to look would load what is lazy
+            if package is not messages:  # Kafka's own has both; a check would load its lazy modules
                 _refuse_halves(package)
             self._packages.update(dict.fromkeys(keys, package))
         self._requests: dict[int, type[Request[Response]]] = {}
@@ -43,11 +43,11 @@ class MessageClasses:
             self._requests[cls.API_KEY] = cls
 
     def request(self, api_key: int) -> type[Request[Response]] | None:
-        """The request with that api key; None when there is none."""
+        """Returns the request with that api key; None if there is none."""
         return self._requests.get(api_key) or self._of_package(api_key, 0)
 
     def response(self, api_key: int) -> type[Response] | None:
-        """The response with that api key; None when there is none."""
+        """Returns the response with that api key; None if there is none."""
         request = self._requests.get(api_key)
         found: type[Response] | None = (
             self._of_package(api_key, 1) if request is None else response_of(request)
@@ -60,7 +60,7 @@ class MessageClasses:
 
 
 def missing_half(cls: type[Request[Any] | Response]) -> str:
-    """What is wrong with the package of a request without its response, or the reverse."""
+    """Describes the error in the package of a request without its response, or the reverse."""
     other = "response" if issubclass(cls, Request) else "request"
     return (
         f"its package has no {other} of api key {cls.API_KEY}; define one and generate the "
@@ -69,23 +69,23 @@ def missing_half(cls: type[Request[Any] | Response]) -> str:
 
 
 def _refuse_halves(package: ModuleType) -> None:
-    """Raise ConfigurationError for a request of `package` without its response, or the reverse."""
+    """Raises ConfigurationError for a request of `package` without its response, or the reverse."""
     paired = {name for names in package.API_KEYS.values() for name in names}
     for name in getattr(package, "MODULES", ()):
         if name not in paired and name.removesuffix("_").endswith(("Request", "Response")):
             cls = getattr(package, name)
-            if issubclass(cls, Request | Response):  # else it is data that is called so
+            if issubclass(cls, Request | Response):  # else it is data with such a name
                 raise ConfigurationError(f"{package.__name__}.{name}: {missing_half(cls)}")
 
 
-#: Those of `kproto.messages` alone.
+#: Only the classes of `kproto.messages`.
 KAFKA_MESSAGES: Final = MessageClasses()
 
 
 def response_of(request: type[Request[Any]]) -> type[Response] | None:
-    """The response to a request, from the package that the request was generated in.
+    """Returns the response to a request, from the package of the request.
 
-    None where that has none of its api key.
+    Returns None if the package has no response of its api key.
     """
     try:
         return _known[request]
@@ -94,7 +94,7 @@ def response_of(request: type[Request[Any]]) -> type[Response] | None:
         return answer
 
 
-#: What `response_of` found, by request: it is asked for each that is sent.
+#: The results of `response_of`, by request: every sent request needs its own.
 _known: Final[dict[Any, type[Response] | None]] = {}
 
 

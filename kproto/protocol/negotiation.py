@@ -1,4 +1,4 @@
-"""Which version of an API two sides speak. Plain functions on plain ranges."""
+"""Negotiates the version of an API between two sides. Plain functions on plain ranges."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ __all__ = ["UNSUPPORTED_VERSION", "ApiRange", "broker_ranges", "fallback_version
 
 R = TypeVar("R", bound=Response)
 
-#: The error code of a request in a version that the broker does not take.
+#: The error code of a request in a version that the broker does not support.
 UNSUPPORTED_VERSION: Final = 35
 
 
 class ApiRange(NamedTuple):
-    """The lowest and the highest version of an API that a broker takes."""
+    """Holds the lowest and the highest version of an API that a broker supports."""
 
     lowest: int
     highest: int
 
 
 def broker_ranges(response: ApiVersionsResponse) -> dict[int, ApiRange]:
-    """What a broker said it takes, by api key."""
+    """Returns the version ranges in a broker's ApiVersions response, by api key."""
     return {key.api_key: _range(key.min_version, key.max_version) for key in response.api_keys}
 
 
-#: Of a hundred APIs most share a few ranges.
+#: Most of the hundred APIs share a few ranges.
 _range: Final = lru_cache(maxsize=256)(ApiRange)
 
 
@@ -41,10 +41,10 @@ def negotiate(
     unstable: bool = False,
     at_most: int | None = None,
 ) -> int:
-    """The highest version of `request` that the broker takes too.
+    """Returns the highest version of `request` that the broker supports too.
 
-    A version that the definitions mark as unstable is chosen only with `unstable`, one above
-    `at_most` never. Raises UnsupportedVersionError, which names both ranges, when there is none.
+    A version that the definitions mark as unstable is chosen only with `unstable`, a version above
+    `at_most` never. Raises UnsupportedVersionError with both ranges if there is none.
     """
     name = request.__name__
     theirs = ranges.get(request.API_KEY)
@@ -66,11 +66,11 @@ def negotiate(
 
 
 def fallback_version(answer: ApiVersionsResponse) -> int:
-    """The version to ask again with, after ApiVersions was answered with error 35 (KIP-511).
+    """Returns the version for a second ApiVersions request, after error 35 (KIP-511).
 
-    Such an answer is in the form of v0 whatever was asked. A well-formed one names the versions
-    of ApiVersions that the broker takes. Of any other, as some brokers send, nothing was read, so
-    that it names none: v0 is asked then, which every broker takes.
+    Such a response has the layout of v0. A well-formed one has the versions of ApiVersions that the
+    broker supports. Some brokers send others, which cannot be read and so have no versions: the
+    result is then v0, which every broker supports.
     """
     theirs = broker_ranges(answer).get(ApiVersionsResponse.API_KEY)
     if theirs is None:

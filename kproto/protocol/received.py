@@ -37,23 +37,23 @@ __all__ = [
     "read_response_of",
 ]
 
-#: What every response begins with, whatever the version of its header.
+#: The correlation id, with which every response begins, in any version of its header.
 _CORRELATION_ID: Final = struct.Struct(">i")
 
 #: The tagged fields of a header that has none.
 NO_TAGS: Final[tuple[RawTaggedField, ...]] = ()
 
-#: What is read from a refusal of which nothing but the error code can be read.
+#: The message of a refusal of which only the error code can be read.
 _REFUSAL: Final = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION)
 
 
 class ReceivedResponse(NamedTuple):
-    """A response; `version` is the one its bytes are in, `trailing` what stood behind its body.
+    """Holds a response; `version` is that of its bytes, `trailing` are the bytes after its body.
 
-    `message` is None when no definition knows the api key or version of what was asked. `size` is
-    that of the frame, in bytes. `header_tags` are tagged fields of the header, which no definition
-    knows; `body` is the body as it came, or all behind the correlation id where `message` is None;
-    `cls` is the class that belongs to the api key; `head` is the header as it came.
+    `message` is None if no definition knows the api key or version of the request. `size` is that
+    of the frame, in bytes. `header_tags` are unknown tagged fields of the header; `body` is the
+    received body, or all bytes after the correlation id if `message` is None; `cls` is the class of
+    the api key; `head` is the received header.
     """
 
     api_key: int
@@ -69,11 +69,11 @@ class ReceivedResponse(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The response's name, or its api key where it has none."""
+        """Returns the response's name, or its api key where it has none."""
         return name_of(self.cls or response_class(self.api_key), self.api_key)
 
     def to_frame(self) -> bytes:
-        """The response as a frame, its size in front, with what `message` holds now.
+        """Returns the response as a frame with its size, with the current fields of `message`.
 
         Raises EncodeError when the version cannot express the message.
         """
@@ -99,10 +99,10 @@ def body_bytes(
 def original_or_encoded(
     cls: type[Message], version: int, ours: bytes, came: bytes | memoryview
 ) -> bytes | memoryview:
-    """The bytes that came if what they say is written as `ours`, else `ours`.
+    """Returns the received bytes if kproto writes their message as `ours`, else `ours`.
 
-    They may differ: a length may take more bytes than it needs, a true be any but 0. Bytes are
-    compared and not messages, as 0.0 equals -0.0, and NaN not itself.
+    They may differ: a length may have more bytes than needed, and true may be any byte except 0.
+    Bytes are compared and not messages, because 0.0 equals -0.0, and NaN does not equal itself.
     """
     if not came or ours == came:
         return ours
@@ -110,22 +110,22 @@ def original_or_encoded(
         said: Message = cls.decode(came, version)
     except DecodeError:
         if cls is not ApiVersionsResponse:
-            return ours  # somebody gave it another version, or another's message
+            return ours  # the caller changed the version or the message
         said = _REFUSAL
     return came if said.encode(version) == ours else ours
 
 
 def name_of(cls: type[Message] | None, api_key: int) -> str:
-    """What a request or response of class `cls` is called, in logs and errors."""
+    """Returns the name of a request or response of class `cls` for logs and errors."""
     return f"api key {api_key}" if cls is None else cls.__name__
 
 
 def read_response(
     data: BytesLike, api_key: int, version: int, classes: MessageClasses = KAFKA_MESSAGES
 ) -> ReceivedResponse:
-    """Read a response from a frame without its size, to a request of that api key and version.
+    """Reads a response from a frame without its size, to a request of that api key and version.
 
-    Bytes do not say what they answer. Raises DecodeError.
+    The bytes do not name their request. Raises DecodeError.
     """
     return read_response_of(classes.response(api_key), data, api_key, version)
 
@@ -133,7 +133,7 @@ def read_response(
 def read_response_of(
     cls: type[Response] | None, data: BytesLike, api_key: int, version: int
 ) -> ReceivedResponse:
-    """`read_response` where the class is known."""
+    """Reads a response like `read_response`, if its class is known."""
     if type(data) is not bytes:
         data = copy_octets(data, name_of(cls, api_key))
     if len(data) < _CORRELATION_ID.size:
@@ -160,7 +160,7 @@ def read_response_of(
 def read_response_message(
     cls: type[Response] | None, data: bytes, api_key: int, version: int
 ) -> Response | None:
-    """The message of `read_response_of` alone, for who has no use for the rest of the frame."""
+    """Returns only the message of `read_response_of`, for callers that need no more."""
     if cls is None or version not in cls.VALID_VERSIONS or api_key == API_VERSIONS:
         return read_response_of(cls, data, api_key, version).message
     _, start = _read_response_tags(cls, data, version)
@@ -170,7 +170,9 @@ def read_response_message(
 def _read_response_tags(
     cls: type[Response], data: bytes, version: int
 ) -> tuple[tuple[RawTaggedField, ...], int]:
-    """The tagged fields of a response's header, and where its body begins. Raises DecodeError."""
+    """Returns the tagged fields of a response's header, and where its body begins. Raises
+    DecodeError.
+    """
     start = _CORRELATION_ID.size
     if not response_header_version(cls, version):
         return NO_TAGS, start
@@ -188,9 +190,9 @@ def copy_octets(data: object, name: str) -> bytes:
 
 
 def _can_be_read(cls: type[Response], version: int, data: bytes) -> bool:
-    """Whether the definitions know the form of the answer.
+    """Returns whether the definitions know the layout of the response.
 
-    Error 35 to an ApiVersions of the future comes in the form of v0, which they do.
+    They know it for error 35 to a future version of ApiVersions, which has the layout of v0.
     """
     if version in cls.VALID_VERSIONS:
         return True
@@ -202,7 +204,7 @@ def _is_unsupported(data: bytes, start: int) -> bool:
 
 
 def _unsupported_api_versions(correlation_id: int, data: bytes, start: int) -> ReceivedResponse:
-    """Error 35 comes in the form of v0, or in none (see `negotiation.fallback_version`)."""
+    """Reads error 35, in the layout of v0 or in no layout (see `negotiation.fallback_version`)."""
     body = data[start:]
     try:
         message, end = ApiVersionsResponse.decode_from(body, 0, 0)

@@ -1,13 +1,13 @@
-"""A proxy between Kafka's clients and brokers that tells what passes.
+"""Forwards the connections of Kafka clients to brokers, and reports their traffic.
 
-`Proxy` listens and passes on; `kproto.study` reads what passes; `rewriting` decides which addresses
-of brokers a client is told.
+`Proxy` listens and forwards; `kproto.study` reads the traffic; `address_rewriting` replaces the
+addresses of brokers in responses.
 """
 
 from __future__ import annotations
 
-from .lines import LineFilter, line_as_json, line_as_text
+from .event_log import EventFilter, event_as_json, event_as_text
 from .proxy import Proxy
 from .settings import ProxySettings
 
-__all__ = ["LineFilter", "Proxy", "ProxySettings", "line_as_json", "line_as_text"]
+__all__ = ["EventFilter", "Proxy", "ProxySettings", "event_as_json", "event_as_text"]

@@ -1,7 +1,7 @@
-"""The proxy: listens for clients, gives each a relay to its broker, and opens ports for brokers.
+"""Listens for clients, starts a relay to a broker for each, and opens ports for brokers.
 
-Knows sockets and tasks; which addresses are rewritten `rewriting` decides, and `kproto.study` reads
-what passed.
+Knows sockets and tasks; `address_rewriting` decides which addresses change, and `kproto.study`
+reads the traffic.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Final, Self
 
 from ..security.tls import TlsContexts
 from ..study.conversations import Event
-from ..study.hiding import frame_without_secrets
 from ..study.recording import Entry, Recorder
+from ..study.redaction import redact_frame
 from ..wire.errors import BrokerConnectionError, ConfigurationError, EncodeError
+from .address_rewriting import NODE_FIELDS, Node, NodeMap, rewrite_addresses
 from .relay import Relay, now_us
-from .rewriting import PLACES, Node, NodeMap, put_addresses
 from .settings import Address, ProxySettings, parse_address
 from .upstream import connect
 
@@ -29,22 +29,22 @@ __all__ = ["Proxy"]
 #: Connections that may wait to be accepted, as Kafka's socket.listen.backlog.size.
 _BACKLOG: Final = 50
 
-#: Of the event loop: select, accept, make the transport, make the streams, and one to spare.
-_TURNS_TO_ACCEPT: Final = 5
+#: Iterations of the event loop: select, accept, make the transport, make the streams, one to spare.
+_ITERATIONS_TO_ACCEPT: Final = 5
 
-#: Of the event loop: a transport that was aborted closes its socket in the next, and one to spare.
-_TURNS_TO_CLOSE: Final = 2
+#: Iterations of the event loop: an aborted transport closes its socket in the next; one to spare.
+_ITERATIONS_TO_CLOSE: Final = 2
 
 _LAST_PORT: Final = 65_535
 
 
 class Proxy:
-    """Listens at `listen` within `async with`, and passes on to the broker at `target`.
+    """Listens at `listen` within `async with`, and forwards to the broker at `target`.
 
-    Both are `host:port`; port 0 of `listen` lets the system choose. `on_event` gets what passed,
-    with the number of its connection; `on_notice` what happened to the proxy itself, with that
-    number or None. What passes goes into `recorder`, secrets as asterisks unless the settings show
-    them. Raises ConfigurationError.
+    Both are `host:port`; with port 0 in `listen` the system chooses a port. `on_event` gets each
+    event with the number of its connection; `on_notice` gets messages about the proxy itself, with
+    that number or None. `recorder` records the traffic, secrets as asterisks unless the settings
+    show them. Raises ConfigurationError.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class Proxy:
         self._target = parse_address(target)
         self._settings = settings or ProxySettings()
         if self._settings.rewrite:
-            self._told_host = self._settings.told_host(self._listen)
+            self._advertised_host = self._settings.advertised_host_for(self._listen)
         self._on_event = on_event
         self._on_notice = on_notice or (lambda _text, _connection: None)
         self._recorder = recorder
         self._contexts = TlsContexts(self._settings.tls)
         self._nodes = NodeMap()
-        self._opening = asyncio.Lock()
+        self._port_lock = asyncio.Lock()
         self._next_port = self._settings.first_broker_port
         self._servers: list[asyncio.Server] = []
         self._relays: set[asyncio.Task[None]] = set()
@@ -75,13 +75,15 @@ class Proxy:
 
     @property
     def listens_at(self) -> str:
-        """`host:port` for clients. Raises ConfigurationError while the proxy does not listen."""
+        """Returns `host:port` for clients. Raises ConfigurationError while the proxy does not
+        listen.
+        """
         if not self._servers:
             raise ConfigurationError("the proxy does not listen; use it in `async with`")
         return str(Address(self._listen.host, self._servers[0].sockets[0].getsockname()[1]))
 
     async def __aenter__(self) -> Self:
-        """Listen. Raises BrokerConnectionError when the address cannot be had."""
+        """Starts to listen. Raises BrokerConnectionError if the address is not available."""
         try:
             listener = _bound(self._listen)
         except OSError as error:
@@ -93,8 +95,7 @@ class Proxy:
         sasl = self._settings.sasl
         if sasl is not None and sasl.readable and not self._contexts.enabled:
             self._on_notice(
-                f"{sasl.mechanism} without TLS: who sees the bytes on their way to brokers can use "
-                "what the proxy says there",
+                f"{sasl.mechanism} without TLS: the proxy's credentials can be read on the network",
                 None,
             )
         return self
@@ -105,13 +106,13 @@ class Proxy:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Whoever connected last may not have been accepted yet, and asyncio's Server loses a
-        # connection that it accepts while it is closed.
+        # The last connection may not be accepted yet, and asyncio's Server loses a connection that
+        # it accepts while it closes.
         loop = asyncio.get_running_loop()
         for server in self._servers:
             for listener in server.sockets:
                 loop.remove_reader(listener)
-        for _ in range(_TURNS_TO_ACCEPT):
+        for _ in range(_ITERATIONS_TO_ACCEPT):
             await asyncio.sleep(0)
         for server in self._servers:
             server.close()
@@ -120,7 +121,7 @@ class Proxy:
             relay.cancel()
         if self._relays:
             await asyncio.wait(self._relays)
-        for _ in range(_TURNS_TO_CLOSE):
+        for _ in range(_ITERATIONS_TO_CLOSE):
             await asyncio.sleep(0)
 
     async def _serve(self, listener: socket.socket, node: Node | None) -> None:
@@ -160,10 +161,10 @@ class Proxy:
         client = _peer(writer)
         self._on_notice(f"{client} connected, to {target}", number)
         self._record(Entry(now_us(), number, client=client, target=str(target)))
-        rewritten = partial(self._rewritten, number) if self._settings.rewrite else None
+        rewrite = partial(self._rewrite, number) if self._settings.rewrite else None
         connecting = partial(connect, target, self._settings, self._contexts)
         relay = Relay(
-            (reader, writer), connecting, self._settings, partial(self._tell, number), rewritten
+            (reader, writer), connecting, self._settings, partial(self._on_events, number), rewrite
         )
         reason = "the proxy ended"
         try:
@@ -171,13 +172,13 @@ class Proxy:
         finally:
             self._record(Entry(now_us(), number, closed=reason))
             self._on_notice(reason, number)
-            writer.transport.abort()  # of one that found no target
+            writer.transport.abort()  # if no broker was reached
 
-    def _tell(self, number: int, events: list[Event]) -> None:
+    def _on_events(self, number: int, events: list[Event]) -> None:
         for event in events:
             if event.data and self._recorder is not None:
                 shown = self._settings.show_secrets
-                data = event.data if shown else frame_without_secrets(event)
+                data = event.data if shown else redact_frame(event)
                 self._record(Entry(event.time_us, number, event.side, data))
             if self._on_event is not None:
                 self._on_event(event, number)
@@ -194,22 +195,23 @@ class Proxy:
             return
         if not has_room:
             self._on_notice(
-                f"recording ends at {recorder.written} bytes, as more would pass its bound", None
+                f"recording ends at {recorder.written} bytes: the next entry exceeds its limit",
+                None,
             )
 
-    async def _rewritten(self, number: int, event: Event) -> bytes:
-        """What is passed on in the place of a broker's frame."""
+    async def _rewrite(self, number: int, event: Event) -> bytes:
+        """Returns the frame to forward instead of a broker's frame."""
         received = event.received
         message = None if received is None else received.message
-        if received is None or message is None or type(message).__name__ not in PLACES:
+        if received is None or message is None or type(message).__name__ not in NODE_FIELDS:
             return event.data
-        async with self._opening:
+        async with self._port_lock:
             new, moved = self._nodes.learn(message)
             for node, address in new.items():
                 await self._open_port(node, address)
         for node, address in moved.items():
             self._on_notice(f"{node.kind} {node.id} has moved to {address}", None)
-        if not put_addresses(message, self._nodes):
+        if not rewrite_addresses(message, self._nodes):
             return event.data
         try:
             return received.to_frame()
@@ -229,13 +231,13 @@ class Proxy:
             )
             return
         port = listener.getsockname()[1]
-        told = Address(self._told_host, port)
-        self._nodes.give_place(node, address, told)
+        advertised = Address(self._advertised_host, port)
+        self._nodes.advertise(node, address, advertised)
         await self._serve(listener, node)
-        self._on_notice(f"{node.kind} {node.id} at {address} is met at {told}", None)
+        self._on_notice(f"{node.kind} {node.id} at {address} is advertised as {advertised}", None)
 
     def _bound_for_broker(self) -> socket.socket:
-        """A listening socket for one broker. Raises OSError when no port can be had."""
+        """Returns a listening socket for one broker. Raises OSError if no port is available."""
         if not self._settings.first_broker_port:
             return _bound(Address(self._listen.host, 0))
         while self._next_port <= _LAST_PORT:
@@ -249,7 +251,7 @@ class Proxy:
 
 
 def _bound(address: Address) -> socket.socket:
-    """One listening socket: with port 0, several for one name would get different ports."""
+    """Returns one listening socket: with port 0, several for one name would get different ports."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.create_server(address, family=family, backlog=_BACKLOG)
     listener.setblocking(False)

@@ -1,7 +1,7 @@
-"""One client's connection and its twin to a broker: moves bytes, and tells what passed.
+"""Relays one client's connection to a broker, and reports its events.
 
-What is not rewritten is passed on before it is looked at, as it came. Nothing is read from one side
-while the other has much to take, so that memory is bounded.
+Bytes that are not rewritten are forwarded unchanged, before they are read. One side is not read
+while the other has many unsent bytes, so that memory is bounded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .upstream import Stream
 
 __all__ = ["Relay", "now_us"]
 
-#: The wall clock once, and what has passed since: latencies do not jump when the clock is set.
+#: Wall clock at the start minus the monotonic clock: latencies do not jump when the clock is set.
 _START_US: Final = time.time_ns() // 1000 - time.monotonic_ns() // 1000
 
 
@@ -29,10 +29,10 @@ def now_us() -> int:
 
 
 class Relay:
-    """A connection between `client` and the broker that `connect` leads to, from begin to end.
+    """Relays between `client` and the broker that `connect` connects to.
 
-    `tell` gets the events as they come. With `rewritten` each frame of the broker is held until it
-    is whole, and what that returns is passed on in its place.
+    `on_events` gets the events as they occur. With `rewrite` each frame of the broker is held until
+    it is whole, and the frame that `rewrite` returns is forwarded instead.
     """
 
     def __init__(
@@ -40,19 +40,19 @@ class Relay:
         client: Stream,
         connect: Callable[[], Awaitable[Stream]],
         settings: ProxySettings,
-        tell: Callable[[list[Event]], None],
-        rewritten: Callable[[Event], Awaitable[bytes]] | None = None,
+        on_events: Callable[[list[Event]], None],
+        rewrite: Callable[[Event], Awaitable[bytes]] | None = None,
     ) -> None:
         self._client = client
         self._connect = connect
         self._settings = settings
-        self._tell = tell
-        self._rewritten = rewritten
+        self._on_events = on_events
+        self._rewrite = rewrite
         self._conversation = Conversation(max_frame_bytes=settings.max_frame_bytes)
-        self._moved = 0  # bytes so far, either way
+        self._moved = 0  # bytes so far, in both directions
 
     async def run(self) -> str:
-        """Pass on until both sides have ended, or one is lost; why it ended."""
+        """Forwards until both sides have ended, or one is lost; returns the reason."""
         settings = self._settings
         from_client, to_client = self._client
         try:
@@ -61,75 +61,77 @@ class Relay:
             return str(error)
         for writer in (to_client, to_broker):
             writer.transport.set_write_buffer_limits(settings.max_unsent_bytes)
-        ways = (
+        directions = (
             asyncio.create_task(self._pass_on(Side.CLIENT, from_client, to_broker)),
             asyncio.create_task(self._pass_on(Side.BROKER, from_broker, to_client)),
         )
         try:
             try:
-                return await self._ended(ways)
+                return await self._ended(directions)
             finally:
-                for way in ways:
-                    way.cancel()
+                for direction in directions:
+                    direction.cancel()
                 try:
-                    await asyncio.gather(*ways, return_exceptions=True)
-                finally:  # told also when the proxy ends while this waits
-                    self._tell(self._conversation.end(now_us()))
+                    await asyncio.gather(*directions, return_exceptions=True)
+                finally:  # also when the proxy ends during the wait
+                    self._on_events(self._conversation.end(now_us()))
                 await self._close(to_client, to_broker)
-        finally:  # cancelled once more, nothing of the above may have been
+        finally:  # a second cancellation may have skipped the steps above
             for writer in (to_client, to_broker):
                 writer.transport.abort()
 
-    async def _ended(self, ways: tuple[asyncio.Task[None], asyncio.Task[None]]) -> str:
-        """Wait until both ways have ended, or one was lost, or is silent behind the other's end."""
+    async def _ended(self, directions: tuple[asyncio.Task[None], asyncio.Task[None]]) -> str:
+        """Waits until both directions have ended, or one was lost, or is silent after the other."""
         patience = self._settings.half_closed_timeout_ms / 1000
-        done, left = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        first = "the client" if ways[0] in done else "the broker"
+        done, left = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+        first = "the client" if directions[0] in done else "the broker"
         moved = -1
-        while left and not any(way.exception() for way in done) and moved != self._moved:
+        while (
+            left and not any(direction.exception() for direction in done) and moved != self._moved
+        ):
             moved = self._moved
             ended, left = await asyncio.wait(left, timeout=patience)
             done |= ended
-        for way, who in zip(ways, ("the client", "the broker"), strict=True):
-            if way in done and (error := way.exception()) is not None:
+        for direction, who in zip(directions, ("the client", "the broker"), strict=True):
+            if direction in done and (error := direction.exception()) is not None:
                 if not isinstance(error, OSError):
                     raise error
-                return f"lost, passing on what {who} sent: {_reason(error)}"
+                return f"lost, forwarding from {who}: {_reason(error)}"
         if left:
-            return f"given up: {first} ended its half, and the other was silent for {patience:g} s"
+            return f"closed: {first} ended its half, and the other was silent for {patience:g} s"
         return f"ended by {first}"
 
     async def _pass_on(
         self, side: Side, source: asyncio.StreamReader, target: asyncio.StreamWriter
     ) -> None:
-        is_held = side is Side.BROKER and self._rewritten is not None
+        is_held = side is Side.BROKER and self._rewrite is not None
         conversation = self._conversation
         while data := await source.read(self._settings.read_bytes):
             self._moved += len(data)
             if not is_held:
                 target.write(data)
             events = conversation.feed(side, now_us(), data)
-            self._tell(events)
+            self._on_events(events)
             if is_held:
                 await self._pass_events(events, target)
             await target.drain()
         events = conversation.end_side(side, now_us())
-        self._tell(events)
+        self._on_events(events)
         if is_held:
             await self._pass_events(events, target)
         if target.can_write_eof():
-            with contextlib.suppress(OSError):  # who has gone need not be told
+            with contextlib.suppress(OSError):  # the peer is gone already
                 target.write_eof()
         else:
-            target.close()  # TLS has no half of a connection that could end
+            target.close()  # TLS cannot close one half
 
     async def _pass_events(self, events: list[Event], target: asyncio.StreamWriter) -> None:
-        assert self._rewritten is not None
+        assert self._rewrite is not None
         for event in events:
-            target.write(await self._rewritten(event))
+            target.write(await self._rewrite(event))
 
     async def _close(self, *writers: asyncio.StreamWriter) -> None:
-        """Close both ends; what they hold may still go out for a while."""
+        """Closes both ends; unsent bytes may still be sent within `close_timeout_ms`."""
         for writer in writers:
             writer.close()
         with contextlib.suppress(TimeoutError):

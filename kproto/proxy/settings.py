@@ -1,4 +1,4 @@
-"""The proxy's settings: every limit by name, with its default and the reason for it."""
+"""Defines the proxy's settings: every limit by name, with its default and the reason for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEAST: Final = {
 
 
 class Address(NamedTuple):
-    """Where somebody listens."""
+    """Holds the host and port of a listener."""
 
     host: str
     port: int
@@ -40,7 +40,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str, *, least_port: int = 1) -> Address:
-    """Read `host:port` or `[host]:port`. Raises ConfigurationError."""
+    """Reads `host:port` or `[host]:port`. Raises ConfigurationError."""
     host, _, port = text.rpartition(":")
     is_number = port.isascii() and port.isdigit() and len(port) <= len(str(_LAST_PORT))
     if host.startswith("[") and host.endswith("]"):
@@ -52,37 +52,38 @@ def parse_address(text: str, *, least_port: int = 1) -> Address:
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
-    """How a `Proxy` behaves. Times are in ms, sizes in bytes. Raises ConfigurationError."""
+    """Configures a `Proxy`. Times are in ms, sizes in bytes. Raises ConfigurationError."""
 
     #: Rewrite the addresses of brokers in responses, so that clients stay behind the proxy.
     rewrite: bool = False
-    #: The name that clients are told to connect to when addresses are rewritten; None for the host
-    #: that is listened at. Needed where that stands for all addresses of the machine.
+    #: The host that rewritten responses advertise to clients; None for the host of the listener. It
+    #: is needed if the listener binds all addresses of the machine.
     advertised_host: str | None = None
     #: The first of the ports for single brokers, which are tried upwards; 0 lets the system choose
-    #: each. Named where ports are opened in a firewall or forwarded.
+    #: each. Set it if ports are opened in a firewall or forwarded.
     first_broker_port: int = 0
-    #: Most ports that are opened for single brokers: a response that names more is a mistake.
+    #: Most ports that are opened for single brokers: a response with more brokers is a mistake.
     max_brokers: int = 1_000
-    #: Most clients at once; each takes two sockets of the process, which often may have 1,024.
+    #: Most clients at once; each uses two sockets of the process, whose limit is often 1,024.
     max_connections: int = 400
-    #: Largest frame that is looked at. Larger ones pass unread, and so does all behind them.
+    #: Largest frame that is read. Larger ones are forwarded unread, and so are all bytes after
+    #: them.
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
-    #: What is read at once of one side: a few typical requests.
+    #: Bytes read at once from one side: a few typical requests.
     read_bytes: int = 65_536
-    #: Bytes that one side has not taken yet; with more, nothing is read from the other.
+    #: Unsent bytes to one side; with more, the other side is not read.
     max_unsent_bytes: int = 1_048_576
-    #: How long to wait for the target to take a connection: clients wait about as long for theirs.
+    #: How long to wait for a connection to the target: clients wait about as long for theirs.
     connect_timeout_ms: int = 10_000
     #: How long one side may still be silent after the other has ended its half of a connection.
     half_closed_timeout_ms: int = 60_000
-    #: How long connections may bring away what they hold when the proxy ends.
+    #: How long connections may still send their unsent bytes when the proxy ends.
     close_timeout_ms: int = 1_000
-    #: TLS towards the brokers, which are verified by the names that they advertise: True, a `Tls`,
-    #: or an `ssl.SSLContext`. Clients speak to the proxy in the clear.
+    #: TLS to the brokers, which are verified by the names that they advertise: True, a `Tls`, or an
+    #: `ssl.SSLContext`. Clients connect to the proxy in plaintext.
     tls: AnyTls = False
-    #: Who the proxy says that it is, on each connection to a broker; all clients are then this
-    #: user, and say nothing themselves.
+    #: SASL credentials of the proxy for each connection to a broker; all clients then act as this
+    #: user, and do not authenticate themselves.
     sasl: Sasl | None = field(default=None, repr=False)
     #: Log and record secrets as they are, instead of asterisks.
     show_secrets: bool = False
@@ -93,10 +94,10 @@ class ProxySettings:
         check_tls(self.tls)
         check_sasl(self.sasl)
 
-    def told_host(self, listen: Address) -> str:
-        """The host that clients are told when addresses are rewritten.
+    def advertised_host_for(self, listen: Address) -> str:
+        """Returns the host that rewritten responses advertise.
 
-        Raises ConfigurationError when `listen` names none to which a client can connect.
+        Raises ConfigurationError if no client can connect to the host of `listen`.
         """
         host = self.advertised_host or listen.host
         if host in _WILDCARDS:

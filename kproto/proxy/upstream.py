@@ -1,6 +1,6 @@
-"""The proxy's way to a broker: TCP, then TLS and SASL where the settings ask for them.
+"""Connects the proxy to a broker: TCP, then TLS and SASL if the settings ask for them.
 
-What is said here is the proxy's own, and told to nobody; what clients say comes behind it.
+These requests are the proxy's own, and are not reported; those of clients follow.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final
 
 from ..protocol.framing import frame
 from ..security.diagnosis import handshake_fault
+from ..security.handshake import ConnectionHandshake, new_exchange
 from ..security.mechanisms import Sasl
-from ..security.opening import Opening, exchange_with
 from ..security.tls import TlsContexts
 from ..wire.errors import BrokerConnectionError, ProtocolError
 from .settings import Address, ProxySettings
@@ -23,18 +23,18 @@ __all__ = ["Stream", "connect"]
 #: A connection as asyncio's streams have it.
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-#: How the proxy is called in the broker's logs while it says who it is.
+#: The client id of the proxy while it authenticates, for the broker's logs.
 _CLIENT_ID: Final = "kproto-proxy"
 
-#: What a TLS handshake fails with; other errors are of the way to the broker.
+#: Errors of a TLS handshake; other errors are those of TCP.
 _OF_HANDSHAKE: Final = (ssl.SSLError, ConnectionResetError, ConnectionAbortedError)
 
 
 async def connect(target: Address, settings: ProxySettings, contexts: TlsContexts) -> Stream:
-    """A connection to `target` on which requests are answered, within `connect_timeout_ms`.
+    """Returns a connection to `target` on which requests are answered, within `connect_timeout_ms`.
 
-    Raises BrokerConnectionError, AuthenticationError, and ConfigurationError for TLS files that
-    cannot be used; each says what, and has no secret.
+    Raises BrokerConnectionError, AuthenticationError, and ConfigurationError for unusable TLS
+    files; messages contain no secrets.
     """
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):
@@ -48,7 +48,7 @@ async def connect(target: Address, settings: ProxySettings, contexts: TlsContext
 async def _connected(target: Address, settings: ProxySettings, contexts: TlsContexts) -> Stream:
     context, name = None, None
     if contexts.enabled:
-        context = contexts.at_hand() or await asyncio.to_thread(contexts.renew)
+        context = contexts.cached() or await asyncio.to_thread(contexts.renew)
         name = contexts.name_of(target.host)
     try:
         stream = await asyncio.open_connection(
@@ -62,7 +62,7 @@ async def _connected(target: Address, settings: ProxySettings, contexts: TlsCont
             raise handshake_fault(error, str(target), name, shows_certificate=shows) from None
         reason = error.strerror or str(error) or type(error).__name__
         raise BrokerConnectionError(f"cannot be reached: {reason}", address=str(target)) from None
-    except ValueError as error:  # a host name that cannot be one, such as an empty label
+    except ValueError as error:  # an invalid host name, such as an empty label
         reason = f"cannot be reached: {error}; is the host name right?"
         raise BrokerConnectionError(reason, address=str(target)) from None
     if settings.sasl is not None:
@@ -76,22 +76,22 @@ async def _connected(target: Address, settings: ProxySettings, contexts: TlsCont
 
 async def _authenticate(stream: Stream, sasl: Sasl, target: Address, most: int) -> None:
     reader, writer = stream
-    exchange = await exchange_with(sasl, target.host, str(target))
-    opening = Opening(exchange, str(target), _CLIENT_ID)
-    sent: bytes | None = opening.begin()
+    exchange = await new_exchange(sasl, target.host, str(target))
+    handshake = ConnectionHandshake(exchange, str(target), _CLIENT_ID)
+    sent: bytes | None = handshake.begin()
     try:
         while sent is not None:
             writer.write(frame(sent))
             await writer.drain()
             (size,) = struct.unpack(">i", await reader.readexactly(4))
             if not 0 <= size <= most:
-                raise ProtocolError(f"{target}: a frame of {size} bytes, where {most} are the most")
+                raise ProtocolError(f"{target}: a frame of {size} bytes; the limit is {most}")
             answer = await reader.readexactly(size)
-            sent = await asyncio.to_thread(opening.next, answer)  # it may derive keys
+            sent = await asyncio.to_thread(handshake.next, answer)  # it may derive keys
     except (asyncio.IncompleteReadError, OSError) as error:
         if isinstance(error, TimeoutError | BrokerConnectionError):
             raise
-        raise opening.cut_off() or BrokerConnectionError(
-            "closed while the proxy said who it is: does this listener want TLS, or SASL at all?",
+        raise handshake.cut_off() or BrokerConnectionError(
+            "closed while the proxy authenticated: does this listener want TLS, or SASL at all?",
             address=str(target),
         ) from None

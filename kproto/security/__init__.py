@@ -1,6 +1,6 @@
-"""How to reach a secured cluster: TLS, SASL, and what says so in a file. Client and proxy use it.
+"""Configures TLS and SASL for a secured cluster, also from files of properties.
 
-Plain data and plain functions; who moves bytes to brokers with it is elsewhere.
+Plain data and plain functions, which move no bytes to brokers. Client and proxy use them.
 """
 
 from .mechanisms import (

@@ -1,8 +1,7 @@
-"""A client's SASL on a connection (KIP-43, KIP-152), without I/O: what comes next.
+"""Decides the next request of a client's SASL authentication (KIP-43, KIP-152), without I/O.
 
-Made of SaslHandshake and SaslAuthenticate, or of bare tokens behind SaslHandshake v0, which brokers
-before 1.0 take. Knows no mechanism: what the tokens say is the exchange's. Moves no bytes, reads no
-clock.
+Uses SaslHandshake and SaslAuthenticate, or bare tokens after SaslHandshake v0 for brokers before
+1.0. Knows no mechanism: the exchange makes the tokens. Moves no bytes, reads no clock.
 """
 
 from __future__ import annotations
@@ -36,43 +35,43 @@ _NOT_ENABLED: Final = code_of("UNSUPPORTED_SASL_MECHANISM")
 _ILLEGAL_STATE: Final = code_of("ILLEGAL_SASL_STATE")
 _REFUSED: Final = code_of("SASL_AUTHENTICATION_FAILED")
 
-#: The version of SaslHandshake behind which tokens travel in SaslAuthenticate.
+#: The version of SaslHandshake after which SaslAuthenticate carries the tokens.
 _WITH_REQUESTS: Final = 1
 
-#: What stands around the secrets of a token; and how long a piece must be, as shorter ones stand in
-#: any text.
+#: The separators of secrets in a token, and the least length of a piece to hide: shorter ones occur
+#: in any text.
 _PIECES: Final = re.compile("\0|\x01|auth=Bearer ")
 _LEAST_HIDDEN: Final = 4
 
-#: Parts of a session's lifetime after which the client authenticates again, the least and what
-#: chance adds: early enough for clocks and networks, and not all clients in step (KIP-368).
+#: Part of a session's lifetime after which the client authenticates again, and a random addition:
+#: early enough for clocks and networks, and not all clients at once (KIP-368).
 _LEAST_PART: Final = 0.85
 _PART_OF_CHANCE: Final = 0.10
 
 
 class Step(NamedTuple):
-    """What is sent next: `request` in `version`, or without one `token` as a frame of its own."""
+    """Holds the next message: `request` in `version`, or without a request `token` as a frame."""
 
     request: Request[SaslHandshakeResponse] | Request[SaslAuthenticateResponse] | None
     version: int
     token: bytes = b""
 
     def __repr__(self) -> str:
-        """Without the token, which may be a password."""
+        """Omits the token, which may be a password."""
         name = "a bare token" if self.request is None else type(self.request).__name__
         return f"<Step: {name}, version {self.version}>"
 
 
-#: What came for a step: the response to its request, or the broker's bare token.
+#: The answer to a step: the response to its request, or the broker's bare token.
 Answer: TypeAlias = SaslHandshakeResponse | SaslAuthenticateResponse | bytes
 
 
 class Authentication:
-    """One authentication by `exchange` at the broker of `where`, which takes `ranges` of versions.
+    """Runs one authentication by `exchange` at the broker `where`, which supports `ranges`.
 
-    `again` on a connection that has had one. `begin` gives the first step, `next` for each answer
-    the one behind it, until it gives None. All raise AuthenticationError for a refusal, and
-    BrokerConnectionError for one that time mends.
+    `again` marks a reauthentication. `begin` returns the first step, `next` the step after each
+    answer, and None at the end. All raise AuthenticationError for a refusal, and
+    BrokerConnectionError for a refusal that a retry may resolve.
     """
 
     def __init__(
@@ -91,11 +90,11 @@ class Authentication:
         self._version = 0  # of SaslAuthenticate
         self._bare = False
         self._said: list[bytes] = []
-        #: How long the authentication holds, in ms; 0 for as long as the connection (KIP-368).
+        #: Lifetime of the session in ms; 0 for the lifetime of the connection (KIP-368).
         self.session_lifetime_ms = 0
 
     def begin(self) -> Step:
-        """The handshake, which names the mechanism."""
+        """Returns the handshake, which names the mechanism."""
         version = self._negotiated(SaslHandshakeRequest)
         self._bare = version < _WITH_REQUESTS or SaslAuthenticateRequest.API_KEY not in self._ranges
         if self._bare:
@@ -109,18 +108,18 @@ class Authentication:
             return negotiate(request, self._ranges)
         except UnsupportedVersionError as error:
             raise AuthenticationError(
-                f"{self._where}: this listener takes no SASL ({error}); connect without sasl, or"
+                f"{self._where}: this listener has no SASL ({error}); connect without sasl, or"
                 " to another port"
             ) from None
 
     def needs_work(self, answer: Answer) -> bool:
-        """Whether `next` may take milliseconds, to derive keys, and belongs into a thread."""
+        """Returns whether `next` derives keys, which takes milliseconds and needs a thread."""
         if isinstance(answer, SaslAuthenticateResponse):
             return not answer.error_code and bool(answer.auth_bytes)
         return isinstance(answer, bytes) and bool(answer)
 
     def next(self, answer: Answer) -> Step | None:
-        """What is sent after `answer`; None when the client is known to the broker."""
+        """Returns the step after `answer`; None if the client is authenticated."""
         if isinstance(answer, SaslHandshakeResponse):
             self._check_handshake(answer)
             return self._send(self._by_mechanism(self._exchange.first))
@@ -140,7 +139,7 @@ class Authentication:
         return Step(SaslAuthenticateRequest(auth_bytes=token), self._version)
 
     def _by_mechanism(self, call: Callable[[], T]) -> T:
-        """What the exchange gives; a mechanism of the user's own may raise anything."""
+        """Returns the result of the exchange; a user's own mechanism may raise anything."""
         try:
             return call()
         except KprotoError as error:
@@ -160,7 +159,7 @@ class Authentication:
                 f"{self._where}: the SASL mechanism {self._mechanism} is not enabled at this"
                 f" listener; these are: {enabled}"
             )
-        if code == _ILLEGAL_STATE and self._again:  # brokers take one a second
+        if code == _ILLEGAL_STATE and self._again:  # brokers accept one per second
             raise BrokerConnectionError(
                 "the broker did not take another authentication so soon: the session is too short"
                 " to be renewed",
@@ -168,16 +167,16 @@ class Authentication:
             )
         if code == _ILLEGAL_STATE:
             raise AuthenticationError(
-                f"{self._where}: this listener takes no SASL; connect without sasl, or to another"
+                f"{self._where}: this listener has no SASL; connect without sasl, or to another"
                 " port"
             )
         self._check_code(code, "")
 
     def _check_refusal(self, answer: SaslAuthenticateResponse) -> None:
-        self._check_code(answer.error_code, self._told(answer.error_message or ""))
+        self._check_code(answer.error_code, self._redacted(answer.error_message or ""))
 
-    def _told(self, text: str) -> str:
-        """A broker's text, without what the client has said: it may repeat a password."""
+    def _redacted(self, text: str) -> str:
+        """Returns a broker's text without the client's tokens, because it may repeat a password."""
         pieces = {
             said for token in self._said for said in _PIECES.split(token.decode("utf-8", "replace"))
         }
@@ -202,7 +201,9 @@ class Authentication:
         raise AuthenticationError(f"{self._where}: {what}")
 
     def cut_off(self) -> AuthenticationError | None:
-        """What it means that the broker closes now: a refusal, where it cannot say so."""
+        """Returns the refusal that a closed connection means, if the broker cannot send an
+        error.
+        """
         if not self._bare:
             return None
         return AuthenticationError(
@@ -212,7 +213,7 @@ class Authentication:
 
 
 def reauthenticate_after_ms(lifetime_ms: int, chance: float) -> float:
-    """When to authenticate again, in ms after a session of `lifetime_ms` began (KIP-368).
+    """Returns when to authenticate again, in ms after the begin of a session (KIP-368).
 
     `chance` is a random number of at least 0 and below 1.
     """

@@ -1,9 +1,8 @@
-"""What went wrong between a client and a secured listener, told from what can be seen of it.
+"""Diagnoses failures between a client and a secured listener from their symptoms.
 
-Plain functions and tables: the errors of TLS, the first bytes of a peer, when it closed. What is
-certain and time does not mend, a certificate or a setting, is an AuthenticationError and not tried
-again; what may be a broker that is away stays a BrokerConnectionError, which says what else it
-may be.
+Plain functions and tables: errors of TLS, the first bytes of a peer, the stage at which it closed.
+A certain and permanent cause, such as a certificate or a setting, is an AuthenticationError and not
+retried; if the broker may just be unavailable, it is a BrokerConnectionError with other causes.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ from typing import Final
 
 from ..wire.errors import AuthenticationError, BrokerConnectionError, KprotoError
 
-__all__ = ["Stage", "closed", "handshake_fault", "spoken_in_the_clear", "tls_fault"]
+__all__ = ["Stage", "closed_hint", "handshake_fault", "tls_fault", "unexpected_tls"]
 
 
 class Stage(Enum):
-    """How far a connection has come."""
+    """Names the stage of a connection; the value describes it."""
 
     VERSIONS = "no request was answered yet"
-    AUTHENTICATION = "SASL is under way"
-    FIRST_REQUEST = "versions are agreed on, and nothing was answered behind that"
+    AUTHENTICATION = "SASL is in progress"
+    FIRST_REQUEST = "versions are agreed on, and no later request was answered"
     OPEN = "requests are answered"
 
 
-#: What OpenSSL says of a broker's certificate (X509_V_ERR_…): what is wrong, and what to do.
+#: OpenSSL's errors of a broker's certificate (X509_V_ERR_…): a description, and a remedy.
 _CERTIFICATE_FAULTS: Final[dict[int, tuple[str, str]]] = {
     9: ("is not valid yet", "check the clock of this machine and of who made it"),
     10: ("has expired", "the broker needs a new one; check this machine's clock, too"),
@@ -58,13 +57,12 @@ _CERTIFICATE_FAULTS: Final[dict[int, tuple[str, str]]] = {
 }
 _NAME_FAULTS: Final = (62, 64)
 
-#: What OpenSSL says when the peer's bytes are no TLS.
+#: OpenSSL's errors if the peer's bytes are no TLS.
 _NO_TLS: Final = frozenset(
     {"WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"}
 )
 
-#: Alerts by which a broker says that it wants a client's certificate; where one was shown, that it
-#: is none of those it takes.
+#: Alerts of a broker that needs a client's certificate, or does not accept the one it got.
 _WANTS_CERTIFICATE: Final = frozenset(
     {
         "TLSV13_ALERT_CERTIFICATE_REQUIRED",
@@ -73,7 +71,7 @@ _WANTS_CERTIFICATE: Final = frozenset(
     }
 )
 
-#: What a broker's other alerts say of the certificate that we showed.
+#: A broker's other alerts about the client's certificate.
 _REFUSED_CERTIFICATE: Final[dict[str, str]] = {
     "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the CA of the client's certificate",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client's certificate has expired",
@@ -84,7 +82,7 @@ _REFUSED_CERTIFICATE: Final[dict[str, str]] = {
     "TLSV1_ALERT_DECRYPT_ERROR": "it could not check the client's certificate",
 }
 
-#: What else two sides cannot agree on.
+#: Other errors of negotiation.
 _DISAGREED: Final[dict[str, str]] = {
     "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks no version of TLS that this client takes",
     "UNSUPPORTED_PROTOCOL": "it speaks no version of TLS that this client takes",
@@ -95,16 +93,16 @@ _DISAGREED: Final[dict[str, str]] = {
     "EE_KEY_TOO_SMALL": "the key of its certificate is too small for this machine's OpenSSL",
 }
 
-#: The broker ended the connection, with TLS's goodbye or without: it may only be going down.
+#: Errors if the broker closed the connection, with a TLS close_notify or without: it may shut down.
 _ENDED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 _IN_THE_CLEAR: Final = "the listener does not speak TLS; connect with tls=False, or to the TLS port"
 _SPEAKS_TLS: Final = "the listener speaks TLS; connect with tls=True, or to the plaintext port"
 
-#: What the first bytes of a peer say, when no TLS is spoken to it: an alert, a handshake.
+#: First bytes of a TLS peer that got plaintext: an alert, a handshake.
 _TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")
 
-#: When the broker closed without a word, and what it may have wanted: (stage, with TLS, with SASL).
+#: Possible causes of a close without an error, by (stage, with TLS, with SASL).
 _CLOSED: Final[dict[tuple[Stage, bool, bool], str]] = {
     (Stage.VERSIONS, False, False): (
         "does this listener want TLS (tls=True)? Kafka before 0.10 wants broker_version"
@@ -112,8 +110,8 @@ _CLOSED: Final[dict[tuple[Stage, bool, bool], str]] = {
     (Stage.VERSIONS, False, True): "does this listener want TLS (tls=True)?",
     (Stage.VERSIONS, True, False): "does it ask for a client's certificate, and take this one?",
     (Stage.VERSIONS, True, True): "does it ask for a client's certificate, and take this one?",
-    (Stage.AUTHENTICATION, False, True): "SASL was under way; was it refused?",
-    (Stage.AUTHENTICATION, True, True): "SASL was under way; was it refused?",
+    (Stage.AUTHENTICATION, False, True): "SASL was in progress; was it refused?",
+    (Stage.AUTHENTICATION, True, True): "SASL was in progress; was it refused?",
     (Stage.FIRST_REQUEST, False, False): "does this listener want SASL (sasl=…)?",
     (Stage.FIRST_REQUEST, True, False): "does this listener want SASL (sasl=…)?",
 }
@@ -122,9 +120,9 @@ _CLOSED: Final[dict[tuple[Stage, bool, bool], str]] = {
 def handshake_fault(
     error: OSError, address: str, name: str, *, shows_certificate: bool | None
 ) -> KprotoError:
-    """The error of a TLS handshake that failed by `error`, with the broker asked for as `name`.
+    """Returns the error of a TLS handshake that failed with `error`; `name` is the requested host.
 
-    `shows_certificate` says whether the client has one to show; None where that is not known.
+    `shows_certificate` tells whether the client has a certificate; None if that is not known.
     """
     if isinstance(error, ssl.SSLError) and not isinstance(error, _ENDED):
         known = tls_fault(error, address, name, shows_certificate=shows_certificate)
@@ -143,9 +141,9 @@ def handshake_fault(
 def tls_fault(
     error: BaseException | None, address: str, name: str, *, shows_certificate: bool | None
 ) -> AuthenticationError | None:
-    """What an error of TLS says for certain, in the handshake or behind it; None for others.
+    """Returns the certain cause of a TLS error, in the handshake or after it; None without one.
 
-    In TLS 1.3 a broker refuses a client's certificate when the client's handshake is over.
+    In TLS 1.3 a broker refuses a client's certificate after the end of the client's handshake.
     """
     if not isinstance(error, ssl.SSLError):
         return None
@@ -179,13 +177,13 @@ def _wants_certificate(shows_certificate: bool | None) -> str:
     return "it asks for a client's certificate, and none is set: tls=Tls(certificate=…, key=…)"
 
 
-def spoken_in_the_clear(first: bytes, address: str) -> AuthenticationError | None:
-    """What a peer's first bytes say when the client speaks no TLS: an error when they are TLS."""
+def unexpected_tls(first: bytes, address: str) -> AuthenticationError | None:
+    """Returns an error if a peer's first bytes are TLS and the client uses none; else None."""
     if first.startswith(_TLS_RECORDS):
         return AuthenticationError(f"{address}: {_SPEAKS_TLS}")
     return None
 
 
-def closed(stage: Stage, *, tls: bool, sasl: bool) -> str:
-    """What a broker may have wanted that closed the connection; "" where that tells nothing."""
+def closed_hint(stage: Stage, *, tls: bool, sasl: bool) -> str:
+    """Returns a possible cause for a broker to close the connection; "" if there is no hint."""
     return _CLOSED.get((stage, tls, sasl), "")

@@ -1,6 +1,6 @@
 """Reads `sasl.jaas.config`: one login module with its options, as Kafka's clients read it.
 
-Knows no module. No error quotes what stands there, for it holds passwords.
+Knows no module. Errors do not quote the text, because it holds passwords.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _ESCAPED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """The class of a login module, as it is written, and its options."""
+    """Holds the class of a login module, as it is written, and its options."""
 
     name: str
     options: Mapping[str, str] = field(repr=False)
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """The one login module: `CLASS FLAG key="value" …;`. Values may stand in either quotes.
+    """Returns the login module in `CLASS FLAG key="value" …;`. Values may have either quotes.
 
-    Raises ConfigurationError, which says what is expected where, and quotes nothing.
+    Raises ConfigurationError with the position and the expected token, and quotes nothing.
     """
     tokens = list(_tokens(text))
     if not tokens:
@@ -57,14 +57,14 @@ def parse_jaas(text: str) -> LoginModule:
     if len(body) < 2 or body[0][0] or body[1][0]:
         raise _fault("must begin with the class of a login module and a flag, such as 'required'")
     if body[1][1].lower() not in _FLAGS:
-        raise _fault(f"must have one of {', '.join(_FLAGS)} behind the class of its login module")
+        raise _fault(f"must have one of {', '.join(_FLAGS)} after the class of its login module")
     options: dict[str, str] = {}
     rest = body[2:]
     for place in range(0, len(rest), 3):
         key, equals, value = (*rest[place : place + 3], (True, ""), (True, ""))[:3]
         if key[0] or equals != (True, "=") or value[0]:
             raise _fault(
-                f'has no key="value" where its option {place // 3 + 1} stands: put values into '
+                f'has no key="value" as its option {place // 3 + 1}: put values into '
                 "quotes, and a '\\' before a quote in a value"
             )
         options[key[1]] = value[1]

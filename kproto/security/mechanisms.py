@@ -1,4 +1,4 @@
-"""Who a client says that it is, by SASL: one small class a mechanism, and the hook for others."""
+"""Defines the SASL credentials of a client: a small class per mechanism, and a hook for others."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ __all__ = [
 
 @runtime_checkable
 class Sasl(Protocol):
-    """A mechanism with what it needs to know; anything of this form may be a client's `sasl`."""
+    """Describes a mechanism with its credentials; any such object may be a client's `sasl`."""
 
     @property
     def mechanism(self) -> str:
-        """The name for SaslHandshake."""
+        """Returns the name for SaslHandshake."""
         ...
 
     @property
     def readable(self) -> bool:
-        """Whether who sees its tokens can use them: then it belongs behind TLS."""
+        """Returns whether its tokens reveal the credentials; such a mechanism needs TLS."""
         ...
 
     async def exchange(self, host: str) -> ClientExchange:
-        """A new exchange with the broker at `host`. Raises AuthenticationError."""
+        """Returns a new exchange with the broker at `host`. Raises AuthenticationError."""
         ...
 
 
 def check_sasl(given: object) -> None:
-    """Raise ConfigurationError for what is no setting of SASL; its text quotes nothing of it."""
+    """Raises ConfigurationError for any other object than a SASL setting; quotes nothing of it."""
     if given is None:
         return
     if isinstance(given, type) or not isinstance(given, Sasl):
@@ -74,7 +74,7 @@ _SCRAM: Final[Mapping[str, Callable[..., ClientExchange]]] = {
 
 
 class _Scram:
-    """SCRAM by a name and a password, which is salted once for all connections."""
+    """Authenticates by SCRAM with name and password, which is salted once for all connections."""
 
     mechanism = ""
     readable = False
@@ -86,13 +86,15 @@ class _Scram:
         object.__setattr__(self, "_salting", SaltedPasswords())
 
     async def exchange(self, host: str) -> ClientExchange:
-        """A new exchange, with any broker."""
+        """Returns a new exchange, for any broker."""
         return _SCRAM[self.mechanism](self._credentials, salting=self._salting)
 
 
 @dataclass(frozen=True)
 class Plain:
-    """PLAIN (RFC 4616): name and password, as they are. Raises ConfigurationError."""
+    """Authenticates by PLAIN (RFC 4616): name and password in plaintext. Raises
+    ConfigurationError.
+    """
 
     username: str
     password: str = field(repr=False)
@@ -104,16 +106,17 @@ class Plain:
         Credentials(self.username, self.password)
 
     async def exchange(self, host: str) -> ClientExchange:
-        """A new exchange, with any broker."""
+        """Returns a new exchange, for any broker."""
         return PlainClient(Credentials(self.username, self.password))
 
 
 @dataclass(frozen=True)
 class ScramSha256(_Scram):
-    """SCRAM-SHA-256 (RFC 7677): a proof that the password is known. Raises ConfigurationError.
+    """Authenticates by SCRAM-SHA-256 (RFC 7677), a proof of the password. Raises
+    ConfigurationError.
 
-    Name and password are taken as they are, as Kafka's own classes do; with `prepare_strings`
-    they go through SASLprep (RFC 4013) first.
+    Name and password are used unchanged, as Kafka's own classes do; `prepare_strings` applies
+    SASLprep (RFC 4013) first.
     """
 
     username: str
@@ -128,40 +131,40 @@ class ScramSha256(_Scram):
 
 @dataclass(frozen=True)
 class ScramSha512(ScramSha256):
-    """SCRAM-SHA-512: as SCRAM-SHA-256, with the longer hash."""
+    """Authenticates by SCRAM-SHA-512: as SCRAM-SHA-256, with a longer hash."""
 
     mechanism = "SCRAM-SHA-512"
 
 
 @dataclass(frozen=True)
 class DelegationToken(_Scram):
-    """A delegation token (KIP-48): its id, and its HMAC in base64, over SCRAM."""
+    """Authenticates by a delegation token (KIP-48): its id, and its HMAC in base64, over SCRAM."""
 
     token_id: str
     hmac: str = field(repr=False)
-    mechanism: str = "SCRAM-SHA-256"  # here it is the user's to choose
+    mechanism: str = "SCRAM-SHA-256"  # the user chooses it here
 
     def __post_init__(self) -> None:
         if self.mechanism not in _SCRAM:
             raise ConfigurationError(
-                f"a delegation token goes over {' or '.join(_SCRAM)}, not {self.mechanism!r}"
+                f"a delegation token needs {' or '.join(_SCRAM)}, not {self.mechanism!r}"
             )
         self._know(
             Credentials(self.token_id, self.hmac, delegation_token=True, prepare_strings=False)
         )
 
 
-#: Gives a token, or its text; plain or async. A plain one runs in the event loop, so that one which
-#: takes time should be async, with `asyncio.to_thread` inside. It is asked for each connection and
-#: each time that a session is about to end, so it may keep a token as long as that is good.
+#: Returns a token, or its text; plain or async. A plain function runs in the event loop, so a slow
+#: one should be async and use `asyncio.to_thread`. It is called for each connection and before each
+#: session ends, so it may cache a token as long as the token is valid.
 TokenFunction: TypeAlias = Callable[[], "str | BearerToken | Awaitable[str | BearerToken]"]
 
 
 @dataclass(frozen=True)
 class OAuthBearer:
-    """OAUTHBEARER (RFC 7628, KIP-255): a token that a function of yours gets.
+    """Authenticates by OAUTHBEARER (RFC 7628, KIP-255) with tokens of your function.
 
-    `extensions` go beside every token that is given as text (KIP-342).
+    `extensions` are added to every token that is text (KIP-342).
     """
 
     token: TokenFunction = field(repr=False)
@@ -171,10 +174,10 @@ class OAuthBearer:
     readable = True
 
     async def exchange(self, host: str) -> ClientExchange:
-        """A new exchange, with a token asked for now.
+        """Returns a new exchange, with a new token.
 
-        Raises AuthenticationError, and BrokerConnectionError where the function raised
-        TimeoutError or ConnectionError: who issues tokens is away.
+        Raises AuthenticationError, and BrokerConnectionError if the function raises TimeoutError or
+        ConnectionError, because the issuer of tokens is then unavailable.
         """
         try:
             given = self.token()
@@ -187,7 +190,7 @@ class OAuthBearer:
                 f"OAUTHBEARER: the token function raised {type(error).__name__}"
             ) from None
         except Exception as error:  # noqa: BLE001 - a function of the user's may raise anything
-            # What it says may hold the secret that it was about, so only its kind is told.
+            # Its text may contain a secret, so the error has only its type.
             raise AuthenticationError(
                 f"OAUTHBEARER: the token function raised {type(error).__name__}"
             ) from None
@@ -195,6 +198,6 @@ class OAuthBearer:
             given = BearerToken(given, self.extensions)
         if not isinstance(given, BearerToken):
             raise ConfigurationError(
-                f"the token function gave a {type(given).__name__}: give a str or a BearerToken"
+                f"the token function returned a {type(given).__name__}, not a str or a BearerToken"
             )
         return OAuthBearerClient(given)

@@ -1,7 +1,7 @@
-"""`ClientCredentials`: tokens for OAUTHBEARER by the client-credentials grant (RFC 6749, KIP-768).
+"""Gets tokens for OAUTHBEARER by the client-credentials grant (RFC 6749, KIP-768).
 
-Asks the issuer over HTTP in a thread, keeps a token for most of its life, and tells what is wrong
-with an answer. Knows nothing of what a token says.
+Requests a token over HTTP in a thread, caches it for most of its lifetime, and explains wrong
+responses. Does not read tokens.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ __all__ = ["ClientCredentials", "TokenAnswer", "read_token"]
 
 _log: Final = logging.getLogger("kproto.client")
 
-#: Part of a token's life after which the next is asked for.
+#: Part of a token's lifetime after which the next token is requested.
 KEPT_PART: Final = 0.8
 
-#: How long a token is kept whose issuer does not say how long it lives, in s (RFC 6749 leaves it
-#: open): so that the connections of one start share it.
+#: How long a token without a lifetime is cached, in s (RFC 6749 makes it optional): long enough for
+#: all connections of a start.
 KEPT_WITHOUT_LIFETIME_S: Final = 10.0
 
-#: Largest answer that is read, in bytes; tokens have one or two thousand.
+#: Largest response that is read, in bytes; tokens have one or two thousand.
 MAX_ANSWER_BYTES: Final = 262_144
 
-#: Answers after which asking again may help.
+#: Status codes after which a retry may help.
 _RETRIABLE_STATUS: Final = frozenset({408, 425, 429, *range(500, 600)})
 
 #: Seconds before the second attempt, and the longest wait between two (Java's
@@ -54,43 +54,43 @@ BACKOFF_S: Final = 0.1
 BACKOFF_MAX_S: Final = 10.0
 _JITTER: Final = 0.2
 
-#: How much longer a whole answer may take than a silence in it, in s: the time-out of the socket,
-#: which closes it, comes first.
+#: How much longer a whole response may take than the timeout of the socket, in s: the latter, which
+#: closes the socket, must expire first.
 _GRACE_S: Final = 0.5
 
 _LEAST: Final = {"timeout_ms": 1, "attempts": 1}
 
 
 class TokenAnswer(NamedTuple):
-    """What an issuer gave: the token, and how many seconds it lives; None where it does not say."""
+    """Holds an issuer's token and its lifetime in seconds; None if the response has no lifetime."""
 
     token: str
     lives_s: float | None
 
     def __repr__(self) -> str:
-        """Without the token."""
+        """Omits the token."""
         return f"TokenAnswer(lives_s={self.lives_s!r})"
 
 
-#: What urllib gives for an answer; an error, too, has a status and a body.
+#: The responses of urllib; an error has a status and a body too.
 _HttpAnswer: TypeAlias = http.client.HTTPResponse | urllib.error.HTTPError
 
 
 class _WorthRetryingError(Exception):
-    """Asking again may help; its text is that of the error to raise when it did not."""
+    """A retry may help; the text is that of the error after the last attempt."""
 
 
 class ClientCredentials:
-    """OAUTHBEARER with tokens that `token_url` gives for a client id and its secret (KIP-768).
+    """Authenticates by OAUTHBEARER with tokens from `token_url` for a client id and secret
+    (KIP-768).
 
-    `scope` and `extensions` (KIP-342) are sent where they are given. `tls` says what is trusted of
-    an issuer with https, as it does for brokers. An answer must be there in `timeout_ms`, and is
-    asked for `attempts` times where the issuer is away or says 5xx. `url_encoded` has id and secret
-    URL-encoded in the header, as RFC 6749 wants it and Java does only by
-    sasl.oauthbearer.header.urlencode.
+    `scope` and `extensions` (KIP-342) are sent if they are set. `tls` is for an issuer with https,
+    as for brokers. A response must arrive in `timeout_ms`; the request is sent up to `attempts`
+    times if the issuer is unavailable or answers 5xx. `url_encoded` URL-encodes id and secret in
+    the header, as RFC 6749 requires and Java does only with sasl.oauthbearer.header.urlencode.
 
-    Raises ConfigurationError for what cannot work. `exchange` raises AuthenticationError for a
-    refusal and an answer without a token, BrokerConnectionError where the issuer is away.
+    Raises ConfigurationError for invalid arguments. `exchange` raises AuthenticationError for a
+    refusal and for a response without a token, BrokerConnectionError if the issuer is unavailable.
     """
 
     mechanism = "OAUTHBEARER"
@@ -122,7 +122,7 @@ class ClientCredentials:
         for what, text in (("client_id", client_id), ("client_secret", client_secret)):
             if not isinstance(text, str) or not text:
                 raise ConfigurationError(f"{what} is empty, or no str; set it")
-        BearerToken("token", self.extensions)  # says which extension cannot be sent
+        BearerToken("token", self.extensions)  # raises for an extension that cannot be sent
         if tls is False:
             raise ConfigurationError("tls is False; the scheme of token_url says whether TLS is")
         self._headers = _headers(client_id, client_secret, url_encoded=url_encoded)
@@ -135,14 +135,14 @@ class ClientCredentials:
         self._kept_until = float("-inf")
         self._asking: asyncio.Task[str] | None = None
         if token_url.lower().startswith("http:"):
-            _log.warning("%s is asked without TLS: who sees the bytes has the secret", self._where)
+            _log.warning("%s is asked without TLS: the network can read the secret", self._where)
 
     def __repr__(self) -> str:
-        """Without the secret."""
+        """Omits the secret."""
         return f"ClientCredentials({self._where!r}, client_id={self.client_id!r})"
 
     async def exchange(self, host: str) -> ClientExchange:
-        """A new exchange, with the token at hand or a new one."""
+        """Returns a new exchange, with the cached token or a new one."""
         token = await self.token()
         try:
             return OAuthBearerClient(BearerToken(token, self.extensions))
@@ -152,7 +152,7 @@ class ClientCredentials:
             ) from None
 
     async def token(self) -> str:
-        """The token at hand, or a new one; those who ask at the same time get the same."""
+        """Returns the cached token, or a new one; concurrent callers get the same."""
         if self._answer is not None and self._clock.monotonic() < self._kept_until:
             return self._answer.token
         asking = self._asking
@@ -182,18 +182,18 @@ class ClientCredentials:
             attempt += 1
 
     async def _fetched(self) -> TokenAnswer:
-        """Ask the issuer once, and wait no longer than `timeout_ms`, however slowly it answers."""
+        """Asks the issuer once, for at most `timeout_ms`, even if the response is slow."""
         try:
             async with self._clock.timeout(self.timeout_ms / 1000 + _GRACE_S):
                 return await asyncio.to_thread(self._fetch)
         except TimeoutError:
             raise _WorthRetryingError(
-                f"the issuer gave no whole answer within {self.timeout_ms} ms"
+                f"the issuer sent no whole response within {self.timeout_ms} ms"
             ) from None
 
     def _fetch(self) -> TokenAnswer:
-        """Ask the issuer once; in a thread."""
-        context = self._contexts.at_hand() or self._contexts.renew()
+        """Asks the issuer once; in a thread."""
+        context = self._contexts.cached() or self._contexts.renew()
         handlers = [urllib.request.HTTPSHandler(context=context), _NoRedirects()]
         opener = urllib.request.build_opener(*handlers)
         ends_at = self._clock.monotonic() + self.timeout_ms / 1000
@@ -202,7 +202,7 @@ class ClientCredentials:
         try:
             with _opened(opener, request, self.timeout_ms / 1000) as answer:
                 status = answer.status
-                assert status is not None, "answers have one"
+                assert status is not None, "responses have one"
                 if status in _RETRIABLE_STATUS:
                     raise _WorthRetryingError(f"the issuer answered with status {status}")
                 return read_token(status, self._read(answer, ends_at), self._where, self._hidden)
@@ -217,25 +217,27 @@ class ClientCredentials:
             raise _WorthRetryingError(f"the issuer cannot be asked: {told}") from None
 
     def _read(self, answer: _HttpAnswer, ends_at: float) -> bytes:
-        """The body; in pieces, as an issuer may send a byte now and then, and hold the thread."""
+        """Reads the body in pieces, because an issuer may send single bytes and block the
+        thread.
+        """
         body = bytearray()
         while piece := answer.read1(MAX_ANSWER_BYTES):
             body += piece
             if len(body) > MAX_ANSWER_BYTES:
                 raise AuthenticationError(
-                    f"{self._where}: the issuer's answer is larger than {MAX_ANSWER_BYTES} bytes;"
+                    f"{self._where}: the issuer's response is larger than {MAX_ANSWER_BYTES} bytes;"
                     " is that the token URL?"
                 )
             if self._clock.monotonic() >= ends_at:
                 raise _WorthRetryingError(
-                    f"the issuer's answer is not whole after {self.timeout_ms} ms (timeout_ms)"
+                    f"the issuer's response is not whole after {self.timeout_ms} ms (timeout_ms)"
                 )
-        if getattr(answer, "length", None):  # what is still to come, and does not
+        if getattr(answer, "length", None):  # the missing bytes of the body
             raise http.client.IncompleteRead(bytes(body))
         return bytes(body)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is of this process: the token, TLS contexts, a question under way."""
+        """Omits the state of this process: the token, TLS contexts, a pending request."""
         state = dict(vars(self))
         state |= {"_answer": None, "_kept_until": float("-inf"), "_asking": None}
         del state["_contexts"]
@@ -247,9 +249,9 @@ class ClientCredentials:
 
 
 def read_token(status: int, body: bytes, where: str, hidden: tuple[str, ...] = ()) -> TokenAnswer:
-    """The token in an issuer's answer (RFC 6749, 5). Raises AuthenticationError.
+    """Returns the token in an issuer's response (RFC 6749, 5). Raises AuthenticationError.
 
-    Errors tell what the issuer says, but for the texts in `hidden`.
+    Errors quote the issuer, except the texts in `hidden`.
     """
     try:
         told = json.loads(body)
@@ -257,8 +259,7 @@ def read_token(status: int, body: bytes, where: str, hidden: tuple[str, ...] = (
         told = None
     if not isinstance(told, dict):
         raise AuthenticationError(
-            f"{where}: the issuer answered with status {status} and no JSON object; is that the"
-            " token URL?"
+            f"{where}: the issuer sent status {status} and no JSON object; is that the token URL?"
         )
     if not 200 <= status < 300:
         said = " ".join(str(told[key]) for key in ("error", "error_description") if told.get(key))
@@ -268,10 +269,10 @@ def read_token(status: int, body: bytes, where: str, hidden: tuple[str, ...] = (
         )
     token = told.get("access_token")
     if not isinstance(token, str) or not token:
-        raise AuthenticationError(f"{where}: the issuer's answer has no access_token")
+        raise AuthenticationError(f"{where}: the issuer's response has no access_token")
     lives = told.get("expires_in")
     if isinstance(lives, str) and lives.isascii() and lives.isdigit() and len(lives) < 19:
-        lives = int(lives)  # as some issuers write it
+        lives = int(lives)  # some issuers write it as text
     if isinstance(lives, bool) or not isinstance(lives, int | float):
         return TokenAnswer(token, None)
     return TokenAnswer(token, float(lives) if 0 < lives < 1e12 else 0.0)
@@ -280,7 +281,7 @@ def read_token(status: int, body: bytes, where: str, hidden: tuple[str, ...] = (
 def _opened(
     opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout_s: float
 ) -> _HttpAnswer:
-    """The answer, whatever its status; its body is still to be read."""
+    """Returns the response with any status; its body is not read yet."""
     try:
         answer: http.client.HTTPResponse = opener.open(request, timeout=timeout_s)
     except urllib.error.HTTPError as error:
@@ -289,14 +290,16 @@ def _opened(
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the secret is for the URL that was given alone."""
+    """Follows no redirect: the secret is only for `token_url`."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
 def _place(url: str) -> str:
-    """Where the issuer is, without what else may stand in a URL. Raises ConfigurationError."""
+    """Returns scheme and host of the issuer, without secrets of the URL. Raises
+    ConfigurationError.
+    """
     try:
         parts = urllib.parse.urlsplit(url)
         port = parts.port
@@ -340,4 +343,4 @@ def _shown(text: str, hidden: tuple[str, ...]) -> str:
 
 def _seen(task: asyncio.Task[str]) -> None:
     if not task.cancelled():
-        task.exception()  # whoever waited has it
+        task.exception()  # the waiting callers have it

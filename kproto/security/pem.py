@@ -1,7 +1,7 @@
-"""PEM as a user gives it: inline, or the path of a file; read, checked, and told apart when wrong.
+"""Reads and checks PEM, inline or from a file, and recognises other formats.
 
-Knows what stands between the marks, and no connection. Errors name the part and its file, and
-quote nothing of what is inside.
+Knows the blocks of PEM, and no connection. Errors name the setting and its file, and quote nothing
+of the content.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ENCRYPTED_KEYS: Final = re.compile(
     rb"-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED", re.MULTILINE
 )
 
-#: What the bytes of a file that is no PEM begin with, and how to convert it.
+#: The first bytes of other formats, and how to convert a file.
 _OTHER_FORMATS: Final[Mapping[bytes, str]] = {
     b"\xfe\xed\xfe\xed": "a Java keystore (JKS); convert it: keytool -importkeystore"
     " -srckeystore FILE -destkeystore out.p12 -deststoretype PKCS12, then"
@@ -40,13 +40,13 @@ _OTHER_FORMATS: Final[Mapping[bytes, str]] = {
     " openssl x509 -inform DER -in FILE -out out.pem",
 }
 
-#: Text so long, of such characters alone, may be the inside of a key: it is not quoted as a path.
+#: Text of this length and of these characters may be the content of a key: no error quotes it.
 _LIKE_BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]{64,}")
 _LONGEST_PATH: Final = 4096
 
 
 class Stamp(NamedTuple):
-    """What of a file changes when somebody writes it anew."""
+    """Holds the attributes of a file that change when it is rewritten."""
 
     modified_ns: int
     size: int
@@ -54,7 +54,7 @@ class Stamp(NamedTuple):
 
 
 def inline(part: Pem) -> bytes | None:
-    """The PEM that was given itself; None for a path."""
+    """Returns inline PEM; None for a path."""
     if isinstance(part, str) and _BEGIN in part:
         return part.encode()
     if isinstance(part, bytes):
@@ -63,7 +63,7 @@ def inline(part: Pem) -> bytes | None:
 
 
 def stamp(part: Pem) -> Stamp | None:
-    """What is to be compared to know whether a file has changed; None for inline, and no file."""
+    """Returns the stamp of a file, to detect a change; None for inline PEM and a missing file."""
     if isinstance(part, bytes) or inline(part) is not None:
         return None
     try:
@@ -74,7 +74,7 @@ def stamp(part: Pem) -> Stamp | None:
 
 
 def read_pem(part: Pem, what: str) -> bytes:
-    """The PEM of a part, which `what` calls it. Raises ConfigurationError."""
+    """Returns the PEM of the setting called `what`. Raises ConfigurationError."""
     name = named(part, what)
     given = inline(part)
     if given is None:
@@ -98,7 +98,7 @@ def read_pem(part: Pem, what: str) -> bytes:
 
 
 def named(part: Pem, what: str) -> str:
-    """How errors call a part: with its path, if it has one that is no secret."""
+    """Returns the name of a setting for errors, with its path if that is no secret."""
     if inline(part) is not None:
         return f"{what} (inline PEM)"
     text = os.fspath(part)
@@ -109,15 +109,15 @@ def named(part: Pem, what: str) -> str:
 
 
 def certificates_of(pem: bytes) -> list[bytes]:
-    """The certificates, without what stands between them."""
+    """Returns the certificates, without the text between them."""
     return [found.group() for found in _CERTIFICATES.finditer(pem)]
 
 
 def has_key(pem: bytes) -> bool:
-    """Whether a private key stands there."""
+    """Returns whether the text has a private key."""
     return _KEYS.search(pem) is not None
 
 
 def is_encrypted(pem: bytes) -> bool:
-    """Whether a private key that stands there wants a password."""
+    """Returns whether the text has a private key that needs a password."""
     return _ENCRYPTED_KEYS.search(pem) is not None

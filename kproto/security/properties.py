@@ -1,7 +1,7 @@
-"""`from_properties`: what a client.properties file says, as arguments for the client.
+"""Converts a client.properties file to arguments of the client: `from_properties`.
 
-Java's names and librdkafka's, by the table of `property_table`. What no part of kproto has a use
-for is known by name, and logged once; any other name is an error.
+Accepts the names of Java's clients and of librdkafka, by the table of `property_table`. Known
+properties without an effect in kproto are logged once; any other name is an error.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any, Final, TypeAlias
 
 from ..schema.nearest import nearest
 from ..wire.errors import ConfigurationError
+from .configured_property import ConfiguredByRow, ConfiguredProperty, resolve_synonyms
 from .properties_file import read_properties_file
-from .property_given import Given, GivenByRow, agreed
 from .property_table import IGNORED_PREFIXES, ROWS, Row
-from .sasl_properties import sasl_of_properties
-from .tls_properties import tls_of_properties
+from .sasl_properties import sasl_from_properties
+from .tls_properties import tls_from_properties
 
 __all__ = [
     "ClientProperties",
@@ -40,8 +40,8 @@ logger = logging.getLogger("kproto.security")
 #: The path of a .properties file, or its content as a mapping; numbers and True are taken too.
 PropertySource: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
-#: A name that may be told in an error. Others may be a value that stands where no value is: the
-#: second line of a certificate, where the first has no backslash at its end.
+#: A name that an error may quote. Other text may be a value in the place of a name: the second line
+#: of a certificate, if the first has no backslash at its end.
 _TOLD: Final = re.compile(r"[a-z][a-z0-9]{0,30}([._-][a-z][a-z0-9]{0,30}){1,9}")
 
 #: More than this in flight and Kafka's client is not idempotent, unless it is asked to be.
@@ -50,9 +50,9 @@ _IDEMPOTENT_IN_FLIGHT: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ClientProperties:
-    """What properties say to a client. Secrets are in no repr."""
+    """Holds the arguments of a client from properties. Its repr shows no secrets."""
 
-    #: Addresses as they stand there; None where there are none.
+    #: Addresses as configured; None without any.
     bootstrap: str | None
     #: Arguments of ClientSettings, `tls` and `sasl` among them.
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -62,66 +62,68 @@ class ClientProperties:
     consumer: Mapping[str, Any] = field(default_factory=dict)
     #: Arguments of `Client.consumer` that are for members of a group alone, `group` among them.
     group: Mapping[str, Any] = field(default_factory=dict)
-    #: Names that have no use here, in the order in which they were given.
+    #: Names without an effect here, in their order.
     unused: tuple[str, ...] = ()
-    #: Names about TLS and SASL which `security.protocol` does not ask for.
-    not_asked_for: tuple[str, ...] = ()
+    #: Names of TLS and SASL that are ignored because of `security.protocol`.
+    inactive: tuple[str, ...] = ()
 
 
 def from_properties(
-    source: PropertySource, *, given_otherwise: Collection[str] = ()
+    source: PropertySource, *, set_by_caller: Collection[str] = ()
 ) -> ClientProperties:
-    """What a file or a mapping of properties says.
+    """Returns the arguments that a file or a mapping of properties sets.
 
-    What `given_otherwise` names (settings of the client, `tls` and `sasl`, `bootstrap`) the caller
-    sets itself: properties about it are known, and not looked at. Names that have no use here are
-    logged in one line, without values.
+    The caller itself sets the settings in `set_by_caller` (settings of the client, `tls` and
+    `sasl`, `bootstrap`): their properties are ignored. Names without an effect are logged in one
+    line, without values.
 
-    Raises ConfigurationError for a file that cannot be read, an unknown name, a wrong value, and
-    what contradicts or is not there; the message names properties, and no secret.
+    Raises ConfigurationError for an unreadable file, an unknown name, a wrong value, a
+    contradiction and a missing property; the message names properties, and no secret.
     """
     values, origin = _values(source)
-    found = read_values(values, given_otherwise=given_otherwise)
-    if found.unused or found.not_asked_for:
+    found = read_values(values, set_by_caller=set_by_caller)
+    if found.unused or found.inactive:
         logger.warning("%s", unused_line(origin, found))
     return found
 
 
 def unused_line(origin: str, found: ClientProperties) -> str:
-    """One line that says which of the properties of `origin` do nothing; names alone."""
+    """Returns one line with the names of the properties of `origin` that have no effect."""
     parts = []
     if found.unused:
-        parts.append(f"no use here for {', '.join(found.unused)}")
-    if found.not_asked_for:
-        parts.append(f"security.protocol does not ask for {', '.join(found.not_asked_for)}")
+        parts.append(f"no effect here: {', '.join(found.unused)}")
+    if found.inactive:
+        parts.append(f"security.protocol does not ask for {', '.join(found.inactive)}")
     return f"{origin}: {'; '.join(parts)}"
 
 
 def read_values(
-    values: Mapping[str, Any], *, given_otherwise: Collection[str] = ()
+    values: Mapping[str, Any], *, set_by_caller: Collection[str] = ()
 ) -> ClientProperties:
-    """`from_properties` of a mapping, which logs nothing."""
+    """Returns `from_properties` of a mapping, which logs nothing."""
     _check_names(values)
     if values.get("config.providers"):
         raise ConfigurationError(
-            "config.providers is set, and kproto runs none: put the values in place of the ${…}"
+            "config.providers is set, and kproto runs none: replace each ${…} by its value"
         )
     unused = [name for name in values if name not in _rows_by_property()]
-    not_asked_for: list[str] = []
-    by_part: dict[str, dict[str, Given]] = {}
+    inactive: list[str] = []
+    by_part: dict[str, dict[str, ConfiguredProperty]] = {}
     protocol = _protocol(values)
     for row in ROWS:
         there = [name for name in row.names if name in values]
         if not there or row.part == "security":
             continue
-        if (row.name if row.part == "settings" else row.part) in given_otherwise:
+        if (row.name if row.part == "settings" else row.part) in set_by_caller:
             continue
         if (row.part == "tls" and not protocol.endswith("SSL")) or (
             row.part == "sasl" and not protocol.startswith("SASL")
         ):
-            not_asked_for += there
+            inactive += there
             continue
-        given = agreed([Given(name, row.kind.value(name, _text(values, name))) for name in there])
+        given = resolve_synonyms(
+            [ConfiguredProperty(name, row.kind.value(name, _text(values, name))) for name in there]
+        )
         assert given is not None
         if _has_no_use(row, given):
             unused += there
@@ -129,10 +131,10 @@ def read_values(
             by_part.setdefault(row.part, {})[row.name] = given
 
     settings = _plain(by_part.get("settings", {}))
-    if protocol.endswith("SSL") and "tls" not in given_otherwise:
-        settings["tls"] = tls_of_properties(by_part.get("tls", {}))
-    if protocol.startswith("SASL") and "sasl" not in given_otherwise:
-        settings["sasl"] = sasl_of_properties(by_part.get("sasl", {}))
+    if protocol.endswith("SSL") and "tls" not in set_by_caller:
+        settings["tls"] = tls_from_properties(by_part.get("tls", {}))
+    if protocol.startswith("SASL") and "sasl" not in set_by_caller:
+        settings["sasl"] = sasl_from_properties(by_part.get("sasl", {}))
     producer = _plain(by_part.get("producer", {}))
     producer.pop("acks", None)  # always all
     if producer.get("max_in_flight", 0) > _IDEMPOTENT_IN_FLIGHT:
@@ -150,13 +152,13 @@ def read_values(
         consumer,
         group,
         tuple(sorted(unused, key=order.__getitem__)),
-        tuple(not_asked_for),
+        tuple(inactive),
     )
 
 
 @cache
 def known_names() -> frozenset[str]:
-    """Every name that Kafka's Java clients or librdkafka know, and those of the table."""
+    """Returns every name that Kafka's Java clients or librdkafka know, and those of the table."""
     package = __name__.rpartition(".")[0]
     text = resources.files(package).joinpath("client_names.toml").read_text(encoding="utf-8")
     lists = tomllib.loads(text)
@@ -169,7 +171,7 @@ def _rows_by_property() -> dict[str, Row]:
 
 
 def _values(source: PropertySource) -> tuple[Mapping[str, Any], str]:
-    """Names with their values, and what to call where they come from."""
+    """Returns names with their values, and a name of their origin."""
     if isinstance(source, Mapping):
         return source, "properties"
     if not isinstance(source, str | os.PathLike):
@@ -180,9 +182,9 @@ def _values(source: PropertySource) -> tuple[Mapping[str, Any], str]:
 
 
 def values_of_file(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The properties of a file, whose names are known; Kafka's clients cut blanks off as well.
+    """Returns the properties of a file; values are stripped, as by Kafka's clients.
 
-    Raises ConfigurationError, which has the path and the line.
+    Raises ConfigurationError with path and line, also for an unknown name.
     """
     entries = read_properties_file(path)
     for name, entry in entries.items():
@@ -222,7 +224,7 @@ def _unknown(name: str, where: str) -> ConfigurationError:
     if _TOLD.fullmatch(name):
         return ConfigurationError(f"{where}no client of Kafka has a property {name!r}{hint}")
     return ConfigurationError(
-        f"{where}what stands there is no name of a property of any client of Kafka{hint}. Does the"
+        f"{where}the text is no name of a property of any client of Kafka{hint}. Does the"
         " line before it lack the '\\' with which a line goes on?"
         if where
         else f"a property has a name that no client of Kafka knows{hint}"
@@ -238,7 +240,9 @@ def _protocol(values: Mapping[str, Any]) -> str:
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:
-    """A value as a file would say it. Raises ConfigurationError, which does not tell it."""
+    """Returns a value as a file would have it. Raises ConfigurationError, which does not quote
+    it.
+    """
     value = values[name]
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -258,10 +262,10 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     raise ConfigurationError(f"{name} is a {type(value).__name__}; it must be text")
 
 
-def _has_no_use(row: Row, given: Given) -> bool:
-    """Whether kproto does not do what this value says."""
+def _has_no_use(row: Row, given: ConfiguredProperty) -> bool:
+    """Returns whether this value has no effect in kproto."""
     return row.name == "acks" and bool(given.value != "all")
 
 
-def _plain(given: GivenByRow) -> dict[str, Any]:
+def _plain(given: ConfiguredByRow) -> dict[str, Any]:
     return {name: each.value for name, each in given.items()}

@@ -1,6 +1,6 @@
 """Reads Java's .properties: names and values of text, as `java.util.Properties` reads them.
 
-Knows no property. No error quotes the text, which may be a secret that stands where no value is.
+Knows no property. Errors do not quote the text, which may be a secret in a wrong place.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _SURROGATES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The value of a name, and the line on which its last definition begins, from 1.
+    """Holds the value of a name, and the line on which its last definition begins, from 1.
 
-    `other_line` is where the same name has another value before that; None where it has none.
+    `other_line` is the line of an earlier, different value of the same name; None without one.
     """
 
     value: str
@@ -44,10 +44,10 @@ class Entry:
 
 
 def read_properties_file(path: str | os.PathLike[str]) -> dict[str, Entry]:
-    """The properties of a file, which is UTF-8, or else ISO 8859-1 as Java reads it.
+    """Returns the properties of a file, which is UTF-8, or else ISO 8859-1 as in Java.
 
-    Raises ConfigurationError when it cannot be read, is larger than MAX_FILE_BYTES, or is broken;
-    the message has the path, the line, and nothing else of what it holds.
+    Raises ConfigurationError if it cannot be read, is larger than MAX_FILE_BYTES, or is broken; the
+    message has the path and the line, and nothing else of its content.
     """
     name = os.fspath(path)
     try:
@@ -71,7 +71,7 @@ def read_properties_file(path: str | os.PathLike[str]) -> dict[str, Entry]:
 
 
 def parse_properties(text: str) -> dict[str, Entry]:
-    """The properties of a text; of a name that stands there twice, the last.
+    """Returns the properties of a text; for a duplicate name, the last value.
 
     Raises ConfigurationError for an escape `\\u` without four hexadecimal digits.
     """
@@ -90,7 +90,7 @@ def parse_properties(text: str) -> dict[str, Entry]:
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Lines with those that continue them, without comments: each with the number of its first."""
+    """Returns logical lines without comments, each with the number of its first line."""
     found: list[tuple[int, str]] = []
     pending, begun = "", 0
     for number, natural in enumerate(_LINE_END.split(text), 1):

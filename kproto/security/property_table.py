@@ -1,4 +1,4 @@
-"""The properties that mean something here: a row each, with its names and what it sets.
+"""Lists the supported properties: a row each, with its names and the setting.
 
 The names are those of Kafka's Java clients and, where they differ, of librdkafka. Plain data.
 """
@@ -27,7 +27,7 @@ __all__ = ["IGNORED_PREFIXES", "ROWS", "Row"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing that is set, and the properties that set it, which must then agree.
+    """Describes one setting, and the properties that set it, which must agree.
 
     `part` is `bootstrap`, `settings` (of ClientSettings), `producer` and `consumer` (arguments of
     `Client.producer` and `Client.consumer`), `group` (arguments of `Client.consumer` for one of a
@@ -39,7 +39,7 @@ class Row:
     name: str
     names: tuple[str, ...]
     kind: Kind
-    #: What it means here, for the documentation; "" where the name of the setting says it.
+    #: Its meaning for the documentation; "" if the name of the setting is enough.
     meaning: str = ""
 
 
@@ -195,7 +195,7 @@ ROWS: Final = (
         "verify",
         ("enable.ssl.certificate.verification",),
         SWITCH,
-        "`false`: anybody may be the broker",
+        "`false`: the broker is not authenticated",
     ),
     Row("tls", "truststore_type", ("ssl.truststore.type",), TEXT, "PEM; JKS where it is not set"),
     Row("tls", "truststore", ("ssl.truststore.location",), FILE, "a file of PEM"),

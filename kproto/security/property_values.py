@@ -1,6 +1,6 @@
-"""What the value of a property may be, and how it is read: text in, a value of Python out.
+"""Parses the values of properties: text in, a value of Python out.
 
-Knows no property. A value is told in an error only where it cannot be a secret.
+Knows no property. An error quotes a value only if it cannot be a secret.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = [
     "whole",
 ]
 
-#: Values of these are in no error, whatever they are: a secret may stand in the wrong line.
+#: Errors quote no value of these properties: a secret may be in the wrong line.
 _HIDDEN: Final = ("sasl.", "ssl.", "https.")
 
-#: How much of a wrong value goes into an error.
+#: Characters of a wrong value that an error quotes.
 _SHOWN: Final = 40
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
@@ -41,14 +41,16 @@ _PEM_LINE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of value: `may_be` says in an error what it must be, `read` raises ValueError."""
+    """Describes a kind of value: `may_be` names it in errors, `read` parses or raises
+    ValueError.
+    """
 
     may_be: str
     read: Callable[[str], Any]
     is_secret: bool = False
 
     def value(self, name: str, text: str) -> Any:
-        """The value of the property called `name`. Raises ConfigurationError."""
+        """Returns the value of the property called `name`. Raises ConfigurationError."""
         try:
             return self.read(text if self.is_secret else text.strip())
         except ValueError:
@@ -58,7 +60,7 @@ class Kind:
 
 
 def whole(least: int, most: int = 2_147_483_647) -> Kind:
-    """A whole number from `least` to `most`; by default that of a Java int."""
+    """Returns the kind of whole numbers from `least` to `most`, by default the largest Java int."""
 
     def read(text: str) -> int:
         if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
@@ -69,7 +71,7 @@ def whole(least: int, most: int = 2_147_483_647) -> Kind:
 
 
 def choice(values: Mapping[str, Any], *, any_case: bool = False) -> Kind:
-    """One of the keys of `values`, which stands for its value."""
+    """Returns the kind of a key of `values`, which is read as its value."""
 
     def read(text: str) -> Any:
         key = text.lower() if any_case else text
@@ -82,7 +84,7 @@ def choice(values: Mapping[str, Any], *, any_case: bool = False) -> Kind:
 
 
 def several(values: Mapping[str, Any]) -> Kind:
-    """Some of the keys of `values`, parted by commas, which stand for their values: a tuple."""
+    """Returns the kind of keys of `values`, separated by commas, which are read as a tuple."""
 
     def read(text: str) -> tuple[Any, ...]:
         keys = [each.strip() for each in text.split(",")]
@@ -90,7 +92,7 @@ def several(values: Mapping[str, Any]) -> Kind:
             raise ValueError
         return tuple(values[each] for each in keys)
 
-    return Kind(f"some of {', '.join(values)}, parted by commas", read)
+    return Kind(f"some of {', '.join(values)}, separated by commas", read)
 
 
 def _text(text: str) -> str:
@@ -110,10 +112,12 @@ def _file(text: str) -> Path:
 
 
 def _pem(text: str) -> str:
-    """PEM with its lines parted as OpenSSL wants them; Kafka's clients take blanks between them."""
+    """Returns PEM with the line breaks that OpenSSL needs; Kafka's clients accept blanks
+    instead.
+    """
     blocks = []
     for label, body in _PEM_BLOCK.findall(text):
-        if ":" in body:  # headers of an encrypted key, whose lines are what they are
+        if ":" in body:  # headers of an encrypted key need their own lines
             blocks.append(f"-----BEGIN {label}-----{body}-----END {label}-----\n")
             continue
         letters = "".join(body.split())
@@ -139,16 +143,16 @@ SECRET: Final = Kind("text, and not empty", _text, is_secret=True)
 
 SWITCH: Final = choice({"true": True, "false": False}, any_case=True)
 
-#: `host:port,host:port`; a security protocol before a host, as in `SASL_SSL://host:port`, is not
-#: looked at, as by Kafka's clients.
+#: `host:port,host:port`; a security protocol before a host, as in `SASL_SSL://host:port`, is
+#: ignored, as by Kafka's clients.
 ADDRESSES: Final = Kind("text, and not empty", _addresses)
 
-#: The path of a file; whether it is there is seen when it is read.
+#: The path of a file, which may not exist yet.
 FILE: Final = Kind("the path of a file", _file)
 
 #: The text of certificates or keys.
 PEM: Final = Kind(
-    "PEM: text with -----BEGIN …----- and -----END …----- in it (its lines may be parted by "
+    "PEM: text with -----BEGIN …----- and -----END …----- in it (its lines may be separated by "
     "blanks, by \\n, or in a file by a '\\' at their ends)",
     _pem,
     is_secret=True,

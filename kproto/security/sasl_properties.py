@@ -1,6 +1,6 @@
-"""What `sasl.*` properties come to: an object for `sasl`. Plain data in and out; asks nobody.
+"""Converts `sasl.*` properties to an object for `sasl`. Plain data in and out; no I/O.
 
-Java's clients say who they are in `sasl.jaas.config`, librdkafka in properties of their own.
+Java's clients have their credentials in `sasl.jaas.config`, librdkafka in properties of its own.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ..wire.errors import ConfigurationError
+from .configured_property import ConfiguredByRow, ConfiguredProperty, resolve_synonyms
 from .jaas import LoginModule, parse_jaas
 from .mechanisms import DelegationToken, OAuthBearer, Plain, Sasl, ScramSha256, ScramSha512
 from .oauth_grant import ClientCredentials
-from .property_given import Given, GivenByRow, agreed
 from .tls import Tls
 from .token_sources import TokenFile, UnsecuredToken, fixed_token
 
-__all__ = ["sasl_of_properties"]
+__all__ = ["sasl_from_properties"]
 
 _PASSWORDS: Final[dict[str, Callable[[str, str], Sasl]]] = {
     "PLAIN": Plain,
@@ -30,14 +30,14 @@ _NAMES: Final = (*_PASSWORDS, _BEARER)
 _KAFKA: Final = "org.apache.kafka.common.security."
 _KERBEROS: Final = "Krb5LoginModule"
 
-#: Which mechanisms a login module is for. A package that shades Kafka has its own name in front.
+#: The mechanisms of each login module. A package that shades Kafka has its own name in front.
 _MODULES: Final = {
     f"{_KAFKA}plain.PlainLoginModule": ("PLAIN",),
     f"{_KAFKA}scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     f"{_KAFKA}oauthbearer.OAuthBearerLoginModule": (_BEARER,),
 }
 
-#: Classes that get a token, and by which options they are told how.
+#: Classes that get a token, and their options.
 _GRANT: Final = {
     "url": "sasl.oauthbearer.token.endpoint.url",  # it is no option there, but a property
     "id": "clientId",
@@ -64,16 +64,16 @@ _HANDLERS: Final = {
 _RETRIEVERS: Final = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 _EXTENSION: Final = "extension_"
 
-#: What may be told of a value that is no secret: a mechanism (RFC 4422, 3.1), a class of Java.
+#: Values that an error may quote: a mechanism (RFC 4422, 3.1), a class of Java.
 _MECHANISM: Final = re.compile(r"[A-Z0-9_-]{1,20}")
 _CLASS: Final = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)+")
 
 
-def sasl_of_properties(given: GivenByRow) -> Sasl:
-    """The mechanism that the rows of the part `sasl` describe, with what it needs to know.
+def sasl_from_properties(given: ConfiguredByRow) -> Sasl:
+    """Returns the mechanism of the rows of the part `sasl`, with its credentials.
 
-    Raises ConfigurationError for a mechanism that is not there, for what is missing and for what
-    contradicts; no message has a secret.
+    Raises ConfigurationError for an unknown mechanism, a missing property and a contradiction; no
+    message has a secret.
     """
     mechanism = _mechanism(given)
     module = _module(given, mechanism)
@@ -90,7 +90,7 @@ def sasl_of_properties(given: GivenByRow) -> Sasl:
         raise ConfigurationError(f"sasl.*: {error}") from None
 
 
-def _mechanism(given: GivenByRow) -> str:
+def _mechanism(given: ConfiguredByRow) -> str:
     named = given.get("mechanism")
     if named is None:
         raise ConfigurationError(
@@ -104,13 +104,13 @@ def _mechanism(given: GivenByRow) -> str:
         raise _no_kerberos(named.property)
     is_ = f"is {mechanism!r}" if _MECHANISM.fullmatch(mechanism) else "is no mechanism"
     raise ConfigurationError(
-        f"{named.property} {is_}; kproto has {', '.join(_NAMES)}. For another one hand over an "
-        "object: from_properties(…, sasl=…); see kproto.security.Sasl"
+        f"{named.property} {is_}; kproto has {', '.join(_NAMES)}. For another one pass an object: "
+        "from_properties(…, sasl=…); see kproto.security.Sasl"
     )
 
 
-def _module(given: GivenByRow, mechanism: str) -> LoginModule | None:
-    """What `sasl.jaas.config` says, if it is there; it must be for the mechanism."""
+def _module(given: ConfiguredByRow, mechanism: str) -> LoginModule | None:
+    """Returns the login module of `sasl.jaas.config`, if set; it must be for the mechanism."""
     jaas = given.get("jaas")
     if jaas is None:
         return None
@@ -135,16 +135,18 @@ def _module(given: GivenByRow, mechanism: str) -> LoginModule | None:
 def _no_kerberos(name: str) -> ConfigurationError:
     return ConfigurationError(
         f"{name} asks for GSSAPI (Kerberos), which kproto does not have: use SCRAM, OAUTHBEARER or "
-        "a client certificate, for which brokers can have a listener beside"
+        "a client certificate, for which brokers can have another listener"
     )
 
 
-def _from_both(given: GivenByRow, row: str, module: LoginModule | None, option: str) -> str:
-    """A property of librdkafka's, or an option of the login module."""
+def _from_both(given: ConfiguredByRow, row: str, module: LoginModule | None, option: str) -> str:
+    """Returns a property of librdkafka's, or an option of the login module."""
     there = given.get(row)
     if module is not None and option in module.options:
-        inside = Given(f"the option {option} of sasl.jaas.config", module.options[option])
-        there = agreed([there, inside])
+        inside = ConfiguredProperty(
+            f"the option {option} of sasl.jaas.config", module.options[option]
+        )
+        there = resolve_synonyms([there, inside])
     if there is None:
         where = (
             f"sasl.{row}, or sasl.jaas.config" if module is None else f"the option {option} of it"
@@ -159,13 +161,13 @@ def _from_both(given: GivenByRow, row: str, module: LoginModule | None, option: 
 # OAUTHBEARER
 
 
-def _bearer(given: GivenByRow, options: Mapping[str, str]) -> Sasl:
+def _bearer(given: ConfiguredByRow, options: Mapping[str, str]) -> Sasl:
     words, unsecured = _handler(given)
     extensions = _extensions(given, options)
     if words["token"] and words["token"] in options:
         token = fixed_token(options[words["token"]])
         return OAuthBearer(token, extensions)
-    url = agreed([given.get("token_url"), _option(options, words["url"])])
+    url = resolve_synonyms([given.get("token_url"), _option(options, words["url"])])
     if url is None or unsecured:
         claims = UnsecuredToken.from_options(options)
         if claims is not None:
@@ -173,7 +175,7 @@ def _bearer(given: GivenByRow, options: Mapping[str, str]) -> Sasl:
     if url is None:
         raise ConfigurationError(
             "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, with a client's id and secret; "
-            "or hand over what gets a token: from_properties(…, sasl=kproto.OAuthBearer(function))"
+            "or pass a function for tokens: from_properties(…, sasl=kproto.OAuthBearer(function))"
         )
     if str(url.value).lower().startswith("file:"):
         return OAuthBearer(TokenFile.of_url(url.property, str(url.value)), extensions)
@@ -181,28 +183,28 @@ def _bearer(given: GivenByRow, options: Mapping[str, str]) -> Sasl:
 
 
 def _client_credentials(
-    given: GivenByRow,
+    given: ConfiguredByRow,
     options: Mapping[str, str],
     words: Mapping[str, str],
-    url: Given,
+    url: ConfiguredProperty,
     extensions: Mapping[str, str],
 ) -> Sasl:
-    """The grant of client credentials (RFC 6749, 4.4; KIP-768)."""
+    """Returns the grant of client credentials (RFC 6749, 4.4; KIP-768)."""
     found: dict[str, Any] = {}
     for row, word in (("client_id", "id"), ("client_secret", "secret"), ("scope", "scope")):
-        there = agreed([given.get(row), _option(options, words[word])])
+        there = resolve_synonyms([given.get(row), _option(options, words[word])])
         if there is None and row != "scope":
             name = f"sasl.oauthbearer.client.credentials.{row.replace('_', '.')}"
             raise ConfigurationError(
                 f"OAUTHBEARER needs {name}, or the option {words[word]} of sasl.jaas.config"
             )
         if there is not None and not there.value:
-            raise ConfigurationError(f"{there.property} is empty; set it, or leave it out")
+            raise ConfigurationError(f"{there.property} is empty; set it, or omit it")
         if there is not None:
             found[row] = there.value
     if extensions:
         found["extensions"] = extensions
-    ca = agreed([given.get("https_ca"), given.get("https_ca_pem")])
+    ca = resolve_synonyms([given.get("https_ca"), given.get("https_ca_pem")])
     if ca is not None:
         found["tls"] = Tls(ca=ca.value)
     if (encoded := given.get("url_encoded")) is not None:
@@ -213,8 +215,8 @@ def _client_credentials(
         raise ConfigurationError(f"{url.property}: {error}") from None
 
 
-def _handler(given: GivenByRow) -> tuple[Mapping[str, str], bool]:
-    """The options by which the class that gets tokens is told how, and whether it makes them."""
+def _handler(given: ConfiguredByRow) -> tuple[Mapping[str, str], bool]:
+    """Returns the options of the class that gets tokens, and whether it makes them itself."""
     grant = given.get("grant")
     if grant is not None and grant.value != "client_credentials":
         raise ConfigurationError(f"{grant.property} must be client_credentials, the only one here")
@@ -230,22 +232,24 @@ def _handler(given: GivenByRow) -> tuple[Mapping[str, str], bool]:
     raise _no_class(handler)
 
 
-def _no_class(given: Given) -> ConfigurationError:
+def _no_class(given: ConfiguredProperty) -> ConfigurationError:
     told = f" is {given.value}," if _CLASS.fullmatch(given.value) else " is"
     return ConfigurationError(
-        f"{given.property}{told} a class of Java that kproto does not know: hand over what gets a "
-        "token, from_properties(…, sasl=kproto.OAuthBearer(function))"
+        f"{given.property}{told} a class of Java that kproto does not know: pass a function that "
+        "gets a token, from_properties(…, sasl=kproto.OAuthBearer(function))"
     )
 
 
-def _option(options: Mapping[str, str], name: str) -> Given | None:
+def _option(options: Mapping[str, str], name: str) -> ConfiguredProperty | None:
     if name not in options:
         return None
-    return Given(f"the option {name} of sasl.jaas.config", options[name])
+    return ConfiguredProperty(f"the option {name} of sasl.jaas.config", options[name])
 
 
-def _extensions(given: GivenByRow, options: Mapping[str, str]) -> dict[str, str]:
-    """SASL extensions (KIP-342): options `extension_NAME`, or librdkafka's `key=value,…`."""
+def _extensions(given: ConfiguredByRow, options: Mapping[str, str]) -> dict[str, str]:
+    """Returns SASL extensions (KIP-342): options `extension_NAME`, or librdkafka's
+    `key=value,…`.
+    """
     found = {
         key.removeprefix(_EXTENSION): value
         for key, value in options.items()

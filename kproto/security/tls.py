@@ -1,4 +1,4 @@
-"""TLS as a client wants it: what is trusted, who we are, what is checked; and contexts of that."""
+"""Configures TLS of a client: trusted CAs, the client's certificate, checks; and makes contexts."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _log: Final = logging.getLogger("kproto.security")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """What `tls=True` says in full; every part has the default that is safe.
+    """Configures TLS in detail; every setting has the safe default of `tls=True`.
 
-    Raises ConfigurationError for parts that do not fit together. Files are read when a connection
-    is opened, and again once they have changed.
+    Raises ConfigurationError for settings that contradict. Files are read when a connection is
+    opened, and again after they have changed.
     """
 
-    #: Certificates that are trusted, or the path of a folder of them as `openssl rehash` makes it;
-    #: None for those of the system.
+    #: Trusted CA certificates, or the path of a folder of `openssl rehash`; None for those of the
+    #: system.
     ca: Pem | None = field(default=None, repr=False)
-    #: Our own certificate, with those between it and its root, for brokers that ask for one.
+    #: The client's certificate with its intermediate ones, for brokers that ask for it.
     certificate: Pem | None = field(default=None, repr=False)
     #: Its private key; None when `certificate` holds it too.
     key: Pem | None = field(default=None, repr=False)
-    #: What the key is encrypted with.
+    #: The password of an encrypted key.
     key_password: str | None = field(default=None, repr=False)
-    #: Check the broker's certificate. Without it anybody may be the broker.
+    #: Check the broker's certificate. Without it the broker is not authenticated.
     verify: bool = True
-    #: Check that the certificate is for the very name that is connected to.
+    #: Check that the certificate is for the host of the connection.
     check_hostname: bool = True
-    #: The name to ask for and to check instead of the one that is connected to.
+    #: The name to request (SNI) and to check instead of the host of the connection.
     server_name: str | None = None
 
     def __post_init__(self) -> None:
@@ -50,12 +50,12 @@ class Tls:
             raise ConfigurationError(f"tls: {what} is set without certificate; set that too")
 
 
-#: What the setting `tls` of a client takes.
+#: The values of a client's setting `tls`.
 AnyTls: TypeAlias = bool | Tls | ssl.SSLContext
 
 
 def check_tls(given: object) -> None:
-    """Raise ConfigurationError for what is no setting of TLS."""
+    """Raises ConfigurationError for any other value than a TLS setting."""
     if isinstance(given, ssl.SSLContext) and given.protocol is ssl.PROTOCOL_TLS_SERVER:
         raise ConfigurationError(
             "tls is an ssl.SSLContext for servers; ssl.create_default_context() makes a client's"
@@ -67,9 +67,9 @@ def check_tls(given: object) -> None:
 
 
 def client_context(tls: Tls) -> ssl.SSLContext:
-    """A context of what `tls` says; files are read now.
+    """Returns a context for the settings in `tls`; reads files now.
 
-    Raises ConfigurationError, which says which part is missing, unreadable or wrong.
+    Raises ConfigurationError with the setting that is missing, unreadable or wrong.
     """
     context = _trusting(tls.ca)
     context.check_hostname = tls.verify and tls.check_hostname
@@ -92,7 +92,7 @@ def _trusting(ca: Pem | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=_ascii(certificates))
     except (ssl.SSLError, ValueError):
-        raise ConfigurationError(f"{name} holds a certificate that is broken") from None
+        raise ConfigurationError(f"{name} holds a broken certificate") from None
 
 
 def _ascii(certificates: list[bytes]) -> str:
@@ -107,7 +107,9 @@ def load_identity(
     *,
     where: str = "tls",
 ) -> None:
-    """Have `context` show a certificate. Raises ConfigurationError, which names the part."""
+    """Loads a certificate and its key into `context`. Raises ConfigurationError with the
+    setting.
+    """
     whole = read_pem(certificate, f"{where}: certificate")
     name = named(certificate, f"{where}: certificate")
     key_name = name if key is None else named(key, f"{where}: key")
@@ -124,7 +126,7 @@ def load_identity(
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=_ascii(chain))
     except (ssl.SSLError, ValueError):
-        raise ConfigurationError(f"{name} holds a certificate that is broken") from None
+        raise ConfigurationError(f"{name} holds a broken certificate") from None
     try:
         with _as_file(b"\n".join(chain) + b"\n" + key_pem) as path:
             # Without a function OpenSSL would ask at the terminal.
@@ -135,7 +137,7 @@ def load_identity(
 
 
 def _refused(name: str, key_name: str, reason: str | None, *, encrypted: bool) -> str:
-    """Why OpenSSL did not take a certificate and its key."""
+    """Returns the reason why OpenSSL refused a certificate and its key."""
     if reason == "KEY_VALUES_MISMATCH":
         return f"{key_name} does not fit {name}: the key belongs to another certificate"
     if reason in ("EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL", "CA_MD_TOO_WEAK"):
@@ -147,8 +149,11 @@ def _refused(name: str, key_name: str, reason: str | None, *, encrypted: bool) -
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """A path of `content` for OpenSSL, which takes keys from files alone: in memory where the
-    system has such files, else one that only we may read, and that is gone at once."""
+    """Yields the path of a file with `content`, because OpenSSL reads keys from files only.
+
+    The file is in memory if the system has such files; else it is private to the user, and removed
+    at once.
+    """
     if hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir():
         descriptor = os.memfd_create("kproto")
         try:
@@ -168,11 +173,11 @@ def _as_file(content: bytes) -> Iterator[str]:
 
 
 class TlsContexts:
-    """The context of a client's connections; made anew when its files have changed.
+    """Caches the context of a client's connections, and renews it when its files have changed.
 
-    `renew` reads files and may be called in a thread. A change that cannot be used, as a
-    certificate whose key is not there yet, leaves the context before it, and is tried again at the
-    next connection.
+    `renew` reads files and may be called in a thread. After an unusable change, such as a
+    certificate without its key yet, the previous context stays, and the next connection tries
+    again.
     """
 
     def __init__(self, tls: AnyTls) -> None:
@@ -183,42 +188,44 @@ class TlsContexts:
 
     @property
     def enabled(self) -> bool:
-        """False where connections are in the clear."""
+        """Returns False if connections are plaintext."""
         return self._tls is not False
 
     @property
     def shows_certificate(self) -> bool | None:
-        """Whether brokers that ask get a certificate; None where only the user knows."""
+        """Returns whether the client has a certificate; None for a context of the user's."""
         return self._tls.certificate is not None if isinstance(self._tls, Tls) else None
 
     def name_of(self, host: str) -> str:
-        """The name that is asked for, and that the certificate must have."""
+        """Returns the name for SNI, which the certificate must have."""
         if isinstance(self._tls, Tls) and self._tls.server_name is not None:
             return self._tls.server_name
         return host.removesuffix(".")
 
-    def at_hand(self) -> ssl.SSLContext | None:
-        """The context, unless it is to be made first: the first time, and once files changed."""
+    def cached(self) -> ssl.SSLContext | None:
+        """Returns the context; None if `renew` must make it: at first, and after files changed."""
         if isinstance(self._tls, Tls) and stamps_of(self._tls) != self._stamps:
             return None
         return self._context
 
     def renew(self) -> ssl.SSLContext:
-        """Make the context. Raises ConfigurationError, as `client_context` does."""
-        assert isinstance(self._tls, Tls), "every other is at hand"
-        stamps = stamps_of(self._tls)  # before the files are read: a change meanwhile is seen later
+        """Makes the context. Raises ConfigurationError, as `client_context` does."""
+        assert isinstance(self._tls, Tls), "others are cached"
+        stamps = stamps_of(
+            self._tls
+        )  # before the files are read, so that a change meanwhile is noticed later
         try:
             context = client_context(self._tls)
         except ConfigurationError as error:
             if self._context is None:
                 raise
-            _log.warning("the changed TLS files cannot be used, those before them stay: %s", error)
+            _log.warning("the changed TLS files cannot be used, the previous stay: %s", error)
             return self._context
         self._context, self._stamps = context, stamps
         return context
 
 
 def stamps_of(tls: Tls) -> tuple[Stamp | None, ...]:
-    """What changes with the files that `tls` names."""
+    """Returns the stamps of the files that `tls` names, to detect changes."""
     parts = (tls.ca, tls.certificate, tls.key)
     return tuple(None if part is None else stamp(part) for part in parts)

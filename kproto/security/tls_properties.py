@@ -1,16 +1,16 @@
-"""What `ssl.*` properties come to: a `Tls`. Plain data in and out; opens no file."""
+"""Converts `ssl.*` properties to a `Tls`. Plain data in and out; opens no file."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from ..wire.errors import ConfigurationError
-from .property_given import Given, GivenByRow, agreed
+from .configured_property import ConfiguredByRow, ConfiguredProperty, resolve_synonyms
 from .tls import Tls
 
-__all__ = ["tls_of_properties"]
+__all__ = ["tls_from_properties"]
 
-#: How to make PEM of a store, by its type; of other types with keytool, which knows them all.
+#: Commands that convert a store to PEM, by its type; keytool knows all other types.
 _CONVERSIONS: Final = {
     ("truststore", "PKCS12"): "openssl pkcs12 -in STORE -nokeys -out ca.pem",
     ("truststore", "JKS"): "keytool -list -rfc -keystore STORE > ca.pem",
@@ -26,14 +26,14 @@ _PEM_FILES: Final = {"truststore": "ca.pem", "keystore": "me.pem"}
 _PROBE: Final = "probe"
 
 
-def tls_of_properties(given: GivenByRow) -> bool | Tls:
-    """The `Tls` that the rows of the part `tls` describe; True where all is as by default.
+def tls_from_properties(given: ConfiguredByRow) -> bool | Tls:
+    """Returns the `Tls` of the rows of the part `tls`; True if all settings are the default.
 
     Raises ConfigurationError for stores that are no PEM, with the command that converts them; for
-    parts that contradict each other, and for a key without its certificate.
+    properties that contradict, and for a key without its certificate.
     """
     parts: dict[str, Any] = {}
-    ca = agreed(
+    ca = resolve_synonyms(
         [
             _store(given, "truststore"),
             _inline(given, "truststore", "truststore_pem"),
@@ -45,14 +45,16 @@ def tls_of_properties(given: GivenByRow) -> bool | Tls:
         parts["ca"] = ca.value
     keystore = _store(given, "keystore")
     chain = [_inline(given, "keystore", "keystore_chain_pem")]
-    certificate = agreed([keystore, *chain, given.get("certificate"), given.get("certificate_pem")])
+    certificate = resolve_synonyms(
+        [keystore, *chain, given.get("certificate"), given.get("certificate_pem")]
+    )
     inline_key = _inline(given, "keystore", "keystore_key_pem")
-    key = agreed([inline_key, given.get("key"), given.get("key_pem")])
+    key = resolve_synonyms([inline_key, given.get("key"), given.get("key_pem")])
     if certificate is not None:
         parts["certificate"] = certificate.value
         if keystore is not None and key is not None:
             raise ConfigurationError(
-                f"{keystore.property} holds the private key too: leave {key.property} out"
+                f"{keystore.property} holds the private key too: omit {key.property}"
             )
     elif key is not None:
         raise ConfigurationError(
@@ -74,41 +76,41 @@ def tls_of_properties(given: GivenByRow) -> bool | Tls:
     return Tls(**parts) if parts else True
 
 
-def _store(given: GivenByRow, store: str) -> Given | None:
-    """The file of a store, which must be PEM."""
+def _store(given: ConfiguredByRow, store: str) -> ConfiguredProperty | None:
+    """Returns the file of a store, which must be PEM."""
     location = given.get(store)
     if location is None:
-        _type(given, store)  # a type that is not there is told, also without a file
+        _type(given, store)  # raises for an unsupported type, also without a file
         return None
     kind = _type(given, store) or "JKS"
     if kind != "PEM":
         how = _CONVERSIONS[store, kind if kind == "PKCS12" else "JKS"]
         default = "" if f"{store}_type" in given else f", as ssl.{store}.type is not set"
         raise ConfigurationError(
-            f"{location.property} is a {kind} store{default}; kproto reads PEM alone. Convert it: "
+            f"{location.property} is a {kind} store{default}; kproto reads only PEM. Convert it: "
             f"{how}. Then set ssl.{store}.type=PEM and ssl.{store}.location={_PEM_FILES[store]}, "
             f"without ssl.{store}.password"
         )
     return location
 
 
-def _inline(given: GivenByRow, store: str, row: str) -> Given | None:
-    """The text of a store, for which there is no type but PEM."""
+def _inline(given: ConfiguredByRow, store: str, row: str) -> ConfiguredProperty | None:
+    """Returns the text of a store, whose type can only be PEM."""
     text = given.get(row)
     if text is not None and _type(given, store) not in ("PEM", None):
         raise ConfigurationError(
-            f"{text.property} is PEM, and ssl.{store}.type says otherwise: set ssl.{store}.type=PEM"
+            f"{text.property} is PEM, and ssl.{store}.type differs: set ssl.{store}.type=PEM"
         )
     return text
 
 
-def _type(given: GivenByRow, store: str) -> str | None:
+def _type(given: ConfiguredByRow, store: str) -> str | None:
     kind = given.get(f"{store}_type")
     if kind is None:
         return None
     folded = str(kind.value).upper()
     if folded not in ("PEM", "JKS", "PKCS12"):
         raise ConfigurationError(
-            f"{kind.property} must be PEM: kproto reads no other stores, not JKS and PKCS12 either"
+            f"{kind.property} must be PEM: kproto reads no other stores, neither JKS nor PKCS12"
         )
     return folded

@@ -1,6 +1,6 @@
-"""Where a bearer token comes from when no server is asked: a file, claims that nobody signed.
+"""Gets bearer tokens without a server: from a file, or from unsigned claims.
 
-Each is a function without arguments that gives a token, as `OAuthBearer` wants it.
+Each source is a function without arguments that returns a token, for `OAuthBearer`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..wire.errors import AuthenticationError, ConfigurationError
 
 __all__ = ["MAX_TOKEN_BYTES", "TokenFile", "UnsecuredToken", "fixed_token"]
 
-#: Largest file of a token that is read: brokers take no larger message of SASL by default
+#: Largest file of a token that is read: brokers accept no larger message of SASL by default
 #: (sasl.server.max.receive.size is 524,288).
 MAX_TOKEN_BYTES: Final = 524_288
 
@@ -29,19 +29,21 @@ _NUMBER_CLAIM: Final = "unsecuredLoginNumberClaim_"
 _LIFETIME: Final = "unsecuredLoginLifetimeSeconds"
 _PRINCIPAL: Final = "unsecuredLoginPrincipalClaimName"
 
-#: How long such a token is good: an hour, as Kafka's own class makes them.
+#: Lifetime of an unsigned token: an hour, as in Kafka's own class.
 _LIFETIME_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """A token that stands in a file, which is read again for each connection."""
+    """Reads a token from a file, again for each connection."""
 
     path: Path
 
     @classmethod
     def of_url(cls, name: str, url: str) -> TokenFile:
-        """The file of a `file:` URL, which the property `name` has. Raises ConfigurationError."""
+        """Returns the source for a `file:` URL of the property `name`. Raises
+        ConfigurationError.
+        """
         try:
             parts = urlsplit(url)
         except ValueError:
@@ -52,11 +54,11 @@ class TokenFile:
         return cls(Path(path))
 
     async def __call__(self) -> str:
-        """The token, read in a thread. Raises AuthenticationError."""
+        """Returns the token, read in a thread. Raises AuthenticationError."""
         return await asyncio.to_thread(self.read)
 
     def read(self) -> str:
-        """The token; waits for the file, which may be a pipe. Raises AuthenticationError."""
+        """Returns the token. Blocks if the file is a pipe. Raises AuthenticationError."""
         try:
             with self.path.open("rb") as file:
                 text = file.read(MAX_TOKEN_BYTES + 1).decode("ascii")
@@ -74,7 +76,7 @@ class TokenFile:
 
 @dataclass(frozen=True, slots=True)
 class UnsecuredToken:
-    """A token that is not signed, for tests: whoever asks for it is who he says (KIP-255)."""
+    """Makes unsigned tokens for tests, which are valid for any claimed user (KIP-255)."""
 
     claims: Mapping[str, Any] = field(repr=False)
     lifetime_s: float = _LIFETIME_S
@@ -82,9 +84,9 @@ class UnsecuredToken:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> UnsecuredToken | None:
-        """From the options of OAuthBearerLoginModule; None where they name no principal.
+        """Returns the source for options of OAuthBearerLoginModule; None without a principal.
 
-        Raises ConfigurationError for a number that is none.
+        Raises ConfigurationError for an invalid number.
         """
         claims: dict[str, Any] = {
             key.removeprefix(_CLAIM): value
@@ -100,14 +102,14 @@ class UnsecuredToken:
         return cls(claims, lifetime_s)
 
     def __call__(self) -> str:
-        """The token, good from now on."""
+        """Returns a token that is valid from now on."""
         now_s = self.now_s()
         claims = {"iat": now_s, "exp": now_s + self.lifetime_s, **self.claims}
         return f"{_part({'alg': 'none'})}.{_part(claims)}."
 
 
 def fixed_token(token: str) -> Callable[[], str]:
-    """What always gives the same token."""
+    """Returns a source that always returns the same token."""
     return lambda: token
 
 

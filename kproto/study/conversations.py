@@ -1,9 +1,9 @@
-"""Which requests and responses passed over a connection: bytes of both sides in, events out.
+"""Reads the requests and responses of a connection: bytes of both sides in, events out.
 
-Nothing is refused here. What cannot be read is an event that says so, and the bytes of all events
-of one side, together with those that are still held, are the bytes that were fed: whoever passes
-them on loses none. Raw tokens behind SaslHandshake v0 are known as such, and requests that nobody
-answers (acks=0) are not waited for. Knows no socket, no clock and no file.
+Nothing is refused. Unreadable bytes become an event with a note, and the bytes of all events of one
+side, together with the bytes still held, are the bytes that were fed: a caller that forwards them
+loses none. Raw SASL tokens after SaslHandshake v0 are recognised, and requests without a response
+(acks=0) are not awaited. Knows no socket, no clock and no file.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..protocol.headers import request_class
 from ..protocol.received import ReceivedResponse, read_response
 from ..wire.errors import DecodeError
-from .frame_cutter import FrameCutter
+from .frame_splitter import FrameSplitter
 
 __all__ = [
-    "KIND_WORDS",
+    "KIND_DESCRIPTIONS",
     "REQUEST_START",
     "Conversation",
     "Event",
@@ -38,27 +38,27 @@ __all__ = [
     "may_begin_request",
 ]
 
-#: Requests of one connection that may wait for an answer. Brokers take few at a time; with more,
-#: the oldest are told as not answered, so that a one-sided stream cannot fill the memory.
+#: Requests of one connection that may wait for a response. Brokers take few at a time; with more,
+#: the oldest are reported as unanswered, so that a one-sided stream cannot fill the memory.
 MAX_WAITING: Final = 10_000
 
-#: Responses of one connection that may wait for their requests: those of some packets.
+#: Responses of one connection that may wait for their requests: those of a few packets.
 MAX_EARLY: Final = 100
 
-#: Bytes that may be skipped in a row while the next frame is looked for; then the side is given up.
+#: Bytes that may be skipped in a row in search of the next frame; with more, the side is abandoned.
 #: Twice the largest frame that clients and brokers make by default.
 MAX_SKIPPED_BYTES: Final = 134_217_728
 
 _SASL_HANDSHAKE: Final = 17
 
-#: How many raw tokens a client sends behind SaslHandshake v0, by mechanism. Of others (GSSAPI) each
-#: frame is looked at: one that is a request ends them.
+#: How many raw tokens a client sends after SaslHandshake v0, by mechanism. For others (GSSAPI) the
+#: first frame that is a request ends the tokens.
 _TOKENS: Final = {"PLAIN": 1, "OAUTHBEARER": 1, "SCRAM-SHA-256": 2, "SCRAM-SHA-512": 2}
 
-#: Frames of real clients carry a few bytes behind the body; more than these are no request.
+#: Frames of real clients carry a few bytes after the body; a frame with more is no request.
 _MOST_TRAILING: Final = 8
 
-#: How a request begins: a size under 128 MiB, an api key under 256, a version under 32.
+#: Matches the first bytes of a request: size under 128 MiB, api key under 256, version under 32.
 REQUEST_START: Final = re.compile(
     rb"[\x00-\x07][\x00-\xff]{3}\x00[\x00-\xff]\x00[\x00-\x1f]", re.DOTALL
 )
@@ -71,35 +71,35 @@ _REQUEST_HEAD: Final = struct.Struct(">hhih")
 
 
 class Side(enum.Enum):
-    """Who sent the bytes."""
+    """Names the sender of bytes."""
 
     CLIENT = "client"
     BROKER = "broker"
 
 
 class Kind(enum.Enum):
-    """What an event is about."""
+    """Names the kind of an event."""
 
     #: A request or response that was read.
     MESSAGE = "message"
     #: A frame whose api key or version no definition knows.
     UNKNOWN = "unknown"
-    #: A raw SASL token behind SaslHandshake v0.
+    #: A raw SASL token after SaslHandshake v0.
     TOKEN = "token"  # noqa: S105 - the kind of an event, no secret
     #: A frame that cannot be read; `note` says why.
     BROKEN = "broken"
-    #: A response to no request that was seen.
+    #: A response without a captured request.
     UNMATCHED = "unmatched"
-    #: Bytes that no frame can be made of; `note` says why, at the first of them.
+    #: Bytes that are no frame; `note` gives the reason, at the first of them.
     BYTES = "bytes"
     #: Bytes that were not captured, or that were skipped; `size` says how many.
     MISSING = "missing"
-    #: A request whose answer was not seen; it has no bytes of its own.
+    #: A request whose response was not captured; the event has no bytes.
     UNANSWERED = "unanswered"
 
 
-#: What lines of text say of an event of a kind; nothing where all is in order.
-KIND_WORDS: Final = {
+#: The words of each kind in lines of text; kinds without words are in order.
+KIND_DESCRIPTIONS: Final = {
     Kind.UNKNOWN: "no definition knows it",
     Kind.BROKEN: "cannot be read",
     Kind.UNMATCHED: "not asked for",
@@ -111,11 +111,12 @@ KIND_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that passed. Times are in microseconds, sizes in bytes.
+    """Describes one request, response or other part of a stream. Times in microseconds, sizes in
+    bytes.
 
-    `data` are the bytes as they came, a frame with its size in front; `size` counts those of the
-    frame alone. A response has the `request` that it answers (which keeps its bytes only if the
-    conversation was told so) and the latency; `errors` counts its error codes by name.
+    `data` holds the bytes as captured, a frame with its size field; `size` counts the frame without
+    it. A response has its `request` (with bytes only if the conversation has `keep_bytes`) and the
+    latency; `errors` counts its error codes by name.
     """
 
     time_us: int
@@ -132,37 +133,39 @@ class Event:
     note: str = ""
     request: Event | None = None
     received: ReceivedRequest | ReceivedResponse | None = None
-    #: Of a request: whether a broker answers it.
+    #: False for a request without a response.
     is_answered: bool = True
 
     @property
     def is_token(self) -> bool:
-        """Whether it is a raw SASL token, or that one was not answered."""
+        """Returns whether it is a raw SASL token, or that one was not answered."""
         return self.kind is Kind.TOKEN or (
             self.request is not None and self.request.kind is Kind.TOKEN
         )
 
     @property
     def api(self) -> str:
-        """The name of the API without Request or Response, such as `Fetch`."""
+        """Returns the name of the API without Request or Response, such as `Fetch`."""
         if self.is_token:
             return "SASL token"
         return "unknown" if self.api_key is None else api_name(self.api_key)
 
 
 def api_name(api_key: int) -> str:
-    """The name of an API by its key, such as `Fetch`; `api key 999` where no definition has it."""
+    """Returns the name of an API by its key, such as `Fetch`; `api key 999` where no definition has
+    it.
+    """
     cls = request_class(api_key)
     return f"api key {api_key}" if cls is None else cls.__name__.removesuffix("Request")
 
 
 class Conversation:
-    """One connection between a client and a broker.
+    """Reads one connection between a client and a broker.
 
-    `feed` takes bytes of one side in their order, and `missing` tells that some were not seen.
-    `from_middle` says that the first bytes may stand anywhere in a frame. With `keep_bytes` the
-    events of requests stay whole until they are answered. `may_be_late` says that a response may
-    be fed before its request, as where packets were captured out of order.
+    `feed` takes bytes of one side in their order, and `missing` reports a gap. With `from_middle`
+    the first bytes may be inside a frame. With `keep_bytes` the events of requests keep their bytes
+    until the response. With `may_be_late` a response may be fed before its request, because packets
+    may be captured out of order.
     """
 
     def __init__(
@@ -174,10 +177,10 @@ class Conversation:
         max_skipped_bytes: int = MAX_SKIPPED_BYTES,
         may_be_late: bool = False,
     ) -> None:
-        self._cutters = {side: FrameCutter(max_frame_bytes) for side in Side}
-        self._arrivals = {side: _Arrivals() for side in Side}
+        self._splitters = {side: FrameSplitter(max_frame_bytes) for side in Side}
+        self._arrivals = {side: _ArrivalTimes() for side in Side}
         self._seeks = dict.fromkeys(Side, from_middle)
-        self._told_lost = dict.fromkeys(Side, False)
+        self._loss_reported = dict.fromkeys(Side, False)
         self._skipped = dict.fromkeys(Side, 0)
         self._is_whole = not from_middle
         self._keep_bytes = keep_bytes
@@ -192,60 +195,60 @@ class Conversation:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for their answer."""
+        """Returns how many requests wait for their answer."""
         return len(self._waiting)
 
     def pending(self, side: Side) -> int:
-        """How many bytes of an unfinished frame are held."""
-        return self._cutters[side].pending
+        """Returns how many bytes of an unfinished frame are held."""
+        return self._splitters[side].pending
 
     def feed(self, side: Side, time_us: int, data: bytes) -> list[Event]:
-        """Take bytes that came at a time; what is now known of them.
+        """Takes bytes captured at `time_us`; returns the events that they complete.
 
-        The time of a frame is that at which its last byte came, also where it is found later.
+        The time of a frame is that of its last byte, even if the frame is found later.
         """
-        cutter, arrivals = self._cutters[side], self._arrivals[side]
-        arrivals.note(len(data), time_us, cutter.pending)
-        cutter.feed(data)
+        splitter, arrivals = self._splitters[side], self._arrivals[side]
+        arrivals.note(len(data), time_us, splitter.pending)
+        splitter.feed(data)
         events: list[Event] = []
         while True:
             if self._seeks[side]:
                 self._seek(side, time_us, events)
                 if self._seeks[side]:
                     return events
-            while (whole := cutter.next_frame()) is not None:
-                came_us = arrivals.last(cutter.pending)
+            while (whole := splitter.next_frame()) is not None:
+                came_us = arrivals.last(splitter.pending)
                 if side is Side.CLIENT:
                     self._take_request(came_us, whole, events)
                 else:
                     self._take_response(came_us, whole, events)
-            if cutter.lost is None or self._is_whole or self._told_lost[side]:
+            if splitter.lost is None or self._is_whole or self._loss_reported[side]:
                 break
-            cutter.lost = None  # bytes are missing somewhere: look for the next frame
+            splitter.lost = None  # bytes are missing somewhere: look for the next frame
             self._seeks[side] = True
-        if cutter.lost is not None and (rest := cutter.take_rest()):
-            note = "" if self._told_lost[side] else cutter.lost
-            self._told_lost[side] = True
+        if splitter.lost is not None and (rest := splitter.take_unframed()):
+            note = "" if self._loss_reported[side] else splitter.lost
+            self._loss_reported[side] = True
             events.append(Event(time_us, side, Kind.BYTES, rest, len(rest), note=note))
         return events
 
     def missing(self, side: Side, time_us: int, count: int) -> list[Event]:
-        """Take note that `count` bytes were not captured; the next frame is then looked for."""
-        cutter = self._cutters[side]
-        rest = cutter.take_rest()
+        """Records that `count` bytes were not captured; the next frame is then searched."""
+        splitter = self._splitters[side]
+        rest = splitter.take_unframed()
         note = f"{count} bytes were not captured"
         if rest:
             note += f", behind {len(rest)} of an unfinished frame"
         self._is_whole = False
         self._tokens = None
-        if self._told_lost[side]:
+        if self._loss_reported[side]:
             return []
         self._seeks[side] = True
         return [Event(time_us, side, Kind.MISSING, rest, count, note=note)]
 
     def end_side(self, side: Side, time_us: int) -> list[Event]:
-        """What is left when one side has ended its half: the bytes of an unfinished frame."""
-        rest = self._cutters[side].take_rest()
+        """Returns the event of an unfinished frame, after one side has ended its half."""
+        rest = self._splitters[side].take_unframed()
         if not rest:
             return []
         what = "behind missing bytes" if self._seeks[side] else "of an unfinished frame"
@@ -253,7 +256,7 @@ class Conversation:
         return [Event(time_us, side, Kind.BYTES, rest, len(rest), note=note)]
 
     def end(self, time_us: int) -> list[Event]:
-        """What is left when the connection has ended: unfinished frames, requests not answered."""
+        """Returns the events at the end of a connection: unfinished frames, unanswered requests."""
         events = [event for side in Side for event in self.end_side(side, time_us)]
         while self._waiting:
             events.append(_unanswered(time_us, self._waiting.popleft()))
@@ -262,31 +265,33 @@ class Conversation:
         return events
 
     def _seek(self, side: Side, time_us: int, events: list[Event]) -> None:
-        cutter = self._cutters[side]
-        before = cutter.pending
+        splitter = self._splitters[side]
+        before = splitter.pending
         if side is Side.CLIENT:
-            skipped, found = cutter.seek(REQUEST_START, may_begin_request, is_request)
+            skipped, found = splitter.seek(REQUEST_START, may_begin_request, is_request)
         elif ids := list(dict.fromkeys(_ID.pack(e.correlation_id or 0) for e in self._waiting)):
-            # More would make a slow pattern, and the first are answered first.
+            # More ids would make the pattern slow, and brokers answer in order.
             start = b"[\x00-\x07][\x00-\xff]{3}(?:%b)" % b"|".join(map(re.escape, ids[:64]))
-            skipped, found = cutter.seek(re.compile(start, re.DOTALL), _anything, self._is_response)
+            skipped, found = splitter.seek(
+                re.compile(start, re.DOTALL), _anything, self._is_response
+            )
         else:
-            cutter.take_rest()  # what it answers was not seen
+            splitter.take_unframed()  # no request was captured
             skipped, found = before, False
         self._skipped[side] += skipped
         if found or self._skipped[side] > self._max_skipped:
             if self._skipped[side]:
                 count = self._skipped[side]
                 note = f"{count} bytes skipped " + (
-                    "up to the next frame" if found else "without a frame; this side is given up"
+                    "up to the next frame" if found else "without a frame; this side is abandoned"
                 )
                 events.append(Event(time_us, side, Kind.MISSING, b"", count, note=note))
             self._skipped[side] = 0
             self._seeks[side] = False
         if not found and not self._seeks[side]:
-            cutter.lost = "no frame was found"
-            self._told_lost[side] = True
-            cutter.take_rest()
+            splitter.lost = "no frame was found"
+            self._loss_reported[side] = True
+            splitter.take_unframed()
 
     def _is_response(self, content: bytes) -> bool:
         if len(content) < _ID.size:
@@ -328,7 +333,7 @@ class Conversation:
                 self._expect(request, events)
             else:
                 when, answer = early
-                # It was sent before it was known of, so how long it took is not known.
+                # The response was captured before the request, so its latency is not known.
                 response = _response_event(when, answer, answer[4:], request)
                 events.append(replace(response, latency_us=None))
         received = request.received
@@ -344,7 +349,7 @@ class Conversation:
 
     def _take_response(self, time_us: int, whole: bytes, events: list[Event]) -> None:
         content = whole[4:]
-        request = self._asked(time_us, content, events)
+        request = self._match_request(time_us, content, events)
         if request is None:
             if not self._may_be_late or len(content) < _ID.size:
                 events.append(_unmatched(time_us, whole))
@@ -359,8 +364,8 @@ class Conversation:
         if request.api_key == _SASL_HANDSHAKE and request.version == 0 and refused:
             self._tokens = None
 
-    def _asked(self, time_us: int, content: bytes, events: list[Event]) -> Event | None:
-        """The request that a response answers; those before it are told as not answered."""
+    def _match_request(self, time_us: int, content: bytes, events: list[Event]) -> Event | None:
+        """Returns the request of a response; requests before it are reported as unanswered."""
         waiting = self._waiting
         if waiting and waiting[0].kind is Kind.TOKEN:
             return waiting.popleft()
@@ -377,30 +382,30 @@ class Conversation:
         return None
 
 
-#: Times kept of the bytes of an unfinished frame; of more, every other one goes, and a frame may be
-#: told to have come as late as the bytes behind it.
+#: Times kept for the bytes of an unfinished frame. With more, every second time is dropped, and a
+#: frame may get the time of the bytes after it.
 _MAX_MARKS: Final = 4096
 
 
-class _Arrivals:
-    """When the bytes of one side came, from the first one that is in no frame yet."""
+class _ArrivalTimes:
+    """Tracks the capture times of one side's bytes, from the first byte that is in no frame yet."""
 
     def __init__(self) -> None:
-        #: How many bytes had come in all at a time, in their order.
+        #: Count of all bytes captured until a time, in order.
         self._marks: deque[tuple[int, int]] = deque()
         self._count = 0
 
     def note(self, count: int, time_us: int, pending: int) -> None:
-        """Take note that bytes came while `pending` of those before were in no frame yet."""
+        """Records the time of bytes; `pending` earlier bytes were in no frame yet."""
         if not pending:
             self._marks.clear()
         self._count += count
         self._marks.append((self._count, time_us))
-        if len(self._marks) > _MAX_MARKS:  # somebody sends a large frame in crumbs
+        if len(self._marks) > _MAX_MARKS:  # a large frame arrives in many small pieces
             self._marks = deque([*self._marks][::-2][::-1])  # the last one stays
 
     def last(self, pending: int) -> int:
-        """When the last byte came of those that stand before the last `pending` ones."""
+        """Returns the capture time of the last byte before the last `pending` bytes."""
         marks, position = self._marks, self._count - pending
         while marks[0][0] < position:
             marks.popleft()
@@ -417,9 +422,9 @@ def _request_event(time_us: int, whole: bytes, content: bytes) -> Event:
         if size >= _KEY_VERSION_ID.size:
             api_key, version, correlation_id = _KEY_VERSION_ID.unpack_from(content)
             if request_class(api_key) is None:
-                # A SASL token without a handshake, for all that is known: none of it is told.
+                # It may be a SASL token without a handshake, so none of its bytes are shown.
                 correlation_id = None
-                note = "no definition has its api key, and its header is none"
+                note = "no definition has its api key, and its header is invalid"
         return Event(
             time_us,
             Side.CLIENT,
@@ -518,9 +523,9 @@ def _unanswered(time_us: int, request: Event) -> Event:
 
 
 def may_begin_request(head: bytes) -> bool:
-    """Whether a request that is known may begin so: its api key, version and client id."""
+    """Returns whether `head` can begin a known request: api key, version and client id."""
     if len(head) < _REQUEST_HEAD.size:
-        return True  # all that is here of it is its size
+        return True  # only its size is here
     api_key, version, _, length = _REQUEST_HEAD.unpack_from(head)
     cls = request_class(api_key)
     if cls is None or version not in cls.VALID_VERSIONS:
@@ -534,7 +539,7 @@ def _anything(head: bytes) -> bool:
 
 
 def is_request(content: bytes) -> bool:
-    """Whether a frame without its size is a request: every field read, a client id in letters."""
+    """Returns whether a frame without its size reads as a request, with a printable client id."""
     if len(content) < _KEY_VERSION_ID.size:
         return False
     api_key, version, _ = _KEY_VERSION_ID.unpack_from(content)
@@ -549,7 +554,7 @@ def is_request(content: bytes) -> bool:
 
 
 def error_counts(message: Message) -> dict[str, int]:
-    """How often each error code stands in a message, by name; NONE is not counted."""
+    """Returns the count of each error code in a message, by name, without NONE."""
     counts = Counter(error_codes_in(message))
     counts.pop(0, None)
     return {error_code(code).name: count for code, count in sorted(counts.items())}

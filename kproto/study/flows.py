@@ -1,7 +1,7 @@
-"""From segments of a capture, or entries of a recording, to what passed on each connection.
+"""Turns segments of a capture, or entries of a recording, into the events of each connection.
 
-Of a capture it must be found out which connections are Kafka's and which side is the client: by the
-port when one is named, by who began it, and by whose bytes are requests. Knows no files.
+In a capture, Kafka's connections and their client side are detected: by the port if one is named,
+by the side that opened the connection, and by the side whose bytes are requests. Knows no files.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from .conversations import (
     is_request,
     may_begin_request,
 )
-from .frame_cutter import FrameCutter
+from .frame_splitter import FrameSplitter
 from .recording import Entry
-from .tcp import Gap, Piece, Segment, Stream
+from .tcp_streams import Gap, Segment, StreamData, TcpStream
 
-__all__ = ["Passed", "Unread", "of_recording", "of_segments"]
+__all__ = ["ConnectionEvent", "OtherTraffic", "events_of_recording", "events_of_segments"]
 
-#: Bytes of a connection that are held while it is found out whether it is Kafka's.
+#: Bytes of a connection that are held until it is known whether it is Kafka's.
 MAX_UNDECIDED_BYTES: Final = 4_194_304
 
-#: Connections that are followed at once; with more, the one that began first is taken for ended.
+#: Connections that are followed at once; with more, the oldest is taken for ended.
 MAX_FLOWS: Final = 10_000
 
-#: How long after the end of a connection its late segments are still taken, in microseconds.
+#: How long late segments are accepted after the end of a connection, in microseconds.
 _LINGER_US: Final = 2_000_000
 
 _Endpoint = tuple[str, int]
 
 
-class Passed(NamedTuple):
-    """An event, with the number of its connection, its client and its broker as `host:port`."""
+class ConnectionEvent(NamedTuple):
+    """Adds to an event the number of its connection, and client and broker as `host:port`."""
 
     connection: int
     client: str
@@ -47,18 +47,21 @@ class Passed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Unread:
-    """What a capture has beside Kafka's connections, as far as can be seen.
+class OtherTraffic:
+    """Counts the traffic of a capture that is not Kafka's, as far as it can be recognised.
 
-    `connections` that are not Kafka's, and `elsewhere`: segments of other ports than were named.
+    `connections` counts connections that are not Kafka's, `elsewhere` segments of ports that were
+    not named.
     """
 
     connections: int = 0
     elsewhere: int = 0
 
 
-def of_recording(entries: Iterable[Entry], *, keep_bytes: bool = False) -> Iterator[Passed]:
-    """What passed on the connections of a recording."""
+def events_of_recording(
+    entries: Iterable[Entry], *, keep_bytes: bool = False
+) -> Iterator[ConnectionEvent]:
+    """Yields the events of all connections of a recording."""
     talks: dict[int, tuple[Conversation, str, str]] = {}
     last_us = 0
     for entry in entries:
@@ -74,27 +77,27 @@ def of_recording(entries: Iterable[Entry], *, keep_bytes: bool = False) -> Itera
             events += talk.end(entry.time_us)
             del talks[entry.connection]
         for event in events:
-            yield Passed(entry.connection, client, broker, event)
+            yield ConnectionEvent(entry.connection, client, broker, event)
     for number, (talk, client, broker) in talks.items():
         for event in talk.end(last_us):
-            yield Passed(number, client, broker, event)
+            yield ConnectionEvent(number, client, broker, event)
 
 
-def of_segments(
+def events_of_segments(
     segments: Iterable[Segment],
     ports: frozenset[int] = frozenset(),
-    unread: Unread | None = None,
+    other_traffic: OtherTraffic | None = None,
     *,
     keep_bytes: bool = False,
-) -> Iterator[Passed]:
-    """What passed on the connections of a capture that are Kafka's.
+) -> Iterator[ConnectionEvent]:
+    """Yields the events of Kafka's connections in a capture.
 
-    With `ports`, those to one of these ports are, and no other; else what parses is. `unread`
-    counts the others.
+    With `ports`, those to one of these ports are, and no other; else what parses is.
+    `other_traffic` counts the others.
     """
     flows: dict[tuple[_Endpoint, _Endpoint], _Flow] = {}
     closing: deque[tuple[int, tuple[_Endpoint, _Endpoint], _Flow]] = deque()
-    others = Unread() if unread is None else unread
+    others = OtherTraffic() if other_traffic is None else other_traffic
     numbers = iter(range(1, 1 << 62))
     last_us = 0
     for segment in segments:
@@ -132,40 +135,40 @@ def _is_elsewhere(ends: tuple[_Endpoint, _Endpoint], ports: frozenset[int]) -> b
 
 @dataclass(slots=True)
 class _Flow:
-    """One connection of a capture."""
+    """Follows one connection of a capture."""
 
     numbers: Iterator[int]
     ports: frozenset[int]
     keep_bytes: bool
     is_closing: bool = False
-    _streams: dict[_Endpoint, Stream] = field(default_factory=dict)
+    _streams: dict[_Endpoint, TcpStream] = field(default_factory=dict)
     _finished: set[_Endpoint] = field(default_factory=set)
     _is_reset: bool = False
-    _client: _Endpoint | None = None  # who began it, or whose bytes are requests
+    _client: _Endpoint | None = None  # it opened the connection, or its bytes are requests
     _talk: Conversation | None = None
     _number: int = 0
     _is_other_protocol: bool = False
-    #: Until it is known whether it is Kafka's: what came, and where requests are looked for.
+    #: Bytes held until it is known whether the connection is Kafka's, and the search for requests.
     _held: list[tuple[_Endpoint, int, bytes | Gap]] = field(default_factory=list)
     _held_bytes: int = 0
-    _cutters: dict[_Endpoint, FrameCutter] = field(default_factory=dict)
+    _splitters: dict[_Endpoint, FrameSplitter] = field(default_factory=dict)
 
     @property
     def has_ended(self) -> bool:
         return self._is_reset or len(self._finished) == 2
 
     def is_other(self, segment: Segment) -> bool:
-        """Whether a SYN begins another connection between the same two."""
+        """Returns whether a SYN opens another connection between the same addresses."""
         stream = self._streams.get(segment.source)
         return stream is not None and stream.is_other_begin(segment.sequence)
 
-    def take(self, segment: Segment) -> Iterator[Passed]:
-        """Take a segment; what is now known to have passed."""
+    def take(self, segment: Segment) -> Iterator[ConnectionEvent]:
+        """Takes a segment; yields the events that it completes."""
         if self._is_other_protocol:
             self._note_end(segment)
             return
         for end in (segment.source, segment.target):
-            self._streams.setdefault(end, Stream())
+            self._streams.setdefault(end, TcpStream())
         mine, theirs = self._streams[segment.source], self._streams[segment.target]
         if self._client is None:
             self._choose_client(segment)
@@ -179,13 +182,13 @@ class _Flow:
         yield from self._pass_on(segment.source, pieces)
         self._note_end(segment)
 
-    def end(self, time_us: int, others: Unread) -> Iterator[Passed]:
-        """What is left when no more comes."""
+    def end(self, time_us: int, others: OtherTraffic) -> Iterator[ConnectionEvent]:
+        """Yields the events at the end of the capture."""
         if not self._is_other_protocol:
             for end, stream in self._streams.items():
                 yield from self._pass_on(end, stream.end())
         if self._talk is not None:
-            yield from self._told(self._talk.end(time_us))
+            yield from self._with_connection(self._talk.end(time_us))
         elif self._held or self._is_other_protocol:
             others.connections += 1
 
@@ -195,14 +198,14 @@ class _Flow:
         self._is_reset = self._is_reset or segment.is_reset
 
     def _choose_client(self, segment: Segment) -> None:
-        """Who the client is, if the ports say it, or this segment begins the connection."""
+        """Sets the client, if the ports tell it or this segment opens the connection."""
         source, target = segment.source, segment.target
         if (source[1] in self.ports) != (target[1] in self.ports):
             self._client = target if source[1] in self.ports else source
         elif segment.is_syn:
             self._client = source if segment.acknowledged is None else target
 
-    def _pass_on(self, source: _Endpoint, pieces: list[Piece]) -> Iterator[Passed]:
+    def _pass_on(self, source: _Endpoint, pieces: list[StreamData]) -> Iterator[ConnectionEvent]:
         for time_us, piece in pieces:
             if self._talk is not None:
                 yield from self._feed(source, time_us, piece)
@@ -215,55 +218,57 @@ class _Flow:
                     self._is_other_protocol = True
                 if self._is_other_protocol:
                     self._held.clear()
-                    self._cutters.clear()
+                    self._splitters.clear()
 
     def _is_kafka(self, source: _Endpoint, piece: bytes | Gap) -> bool:
-        """Whether it is Kafka's, by what came last; then the client is known, too."""
+        """Returns whether `piece` shows that the connection is Kafka's; sets the client then."""
         if self.ports and self._client is not None:
             return True
         if isinstance(piece, Gap):
-            self._cutters.pop(source, None)
+            self._splitters.pop(source, None)
             return False
         if self._client is not None and source != self._client:
             return False
-        cutter = self._cutters.setdefault(source, FrameCutter())
-        is_first = not cutter.pending and self._streams[source].has_begin
-        cutter.feed(piece)
+        splitter = self._splitters.setdefault(source, FrameSplitter())
+        is_first = not splitter.pending and self._streams[source].has_begin
+        splitter.feed(piece)
         if is_first and len(piece) >= _START_BYTES and not _begins_request(piece):
             self._is_other_protocol = True
             return False
-        _, found = cutter.seek(REQUEST_START, may_begin_request, is_request)
+        _, found = splitter.seek(REQUEST_START, may_begin_request, is_request)
         if found:
             self._client = source
         return found
 
-    def _begin_talk(self) -> Iterator[Passed]:
+    def _begin_talk(self) -> Iterator[ConnectionEvent]:
         has_begin = all(stream.has_begin for stream in self._streams.values())
         self._talk = Conversation(
             from_middle=not has_begin, keep_bytes=self.keep_bytes, may_be_late=True
         )
         self._number = next(self.numbers)
         held, self._held = self._held, []
-        self._cutters.clear()
+        self._splitters.clear()
         for source, time_us, piece in held:
             yield from self._feed(source, time_us, piece)
 
-    def _feed(self, source: _Endpoint, time_us: int, piece: bytes | Gap) -> Iterator[Passed]:
+    def _feed(
+        self, source: _Endpoint, time_us: int, piece: bytes | Gap
+    ) -> Iterator[ConnectionEvent]:
         assert self._talk is not None
         side = Side.CLIENT if source == self._client else Side.BROKER
         if isinstance(piece, Gap):
-            yield from self._told(self._talk.missing(side, time_us, piece.size))
+            yield from self._with_connection(self._talk.missing(side, time_us, piece.size))
         else:
-            yield from self._told(self._talk.feed(side, time_us, piece))
+            yield from self._with_connection(self._talk.feed(side, time_us, piece))
 
-    def _told(self, events: list[Event]) -> Iterator[Passed]:
+    def _with_connection(self, events: list[Event]) -> Iterator[ConnectionEvent]:
         assert self._client is not None
         broker = next(end for end in self._streams if end != self._client)
         for event in events:
-            yield Passed(self._number, _address(self._client), _address(broker), event)
+            yield ConnectionEvent(self._number, _address(self._client), _address(broker), event)
 
 
-#: What must be there of a request to say that it is none: its size, api key, version.
+#: Bytes needed to exclude a request: its size, api key and version.
 _START_BYTES: Final = 8
 
 

@@ -1,7 +1,7 @@
-"""Frames, headers, messages and records as trees: the way into the room.
+"""Annotates frames, headers, messages and records as trees: the entry points of the package.
 
-Owns what of a frame is there (size, header, body), which message it is, and what is done with the
-bytes behind a fault. Reading a message is `reading`'s, opening records `record_batches`'s.
+Detects the parts of a frame (size, header, body) and its message, and keeps the bytes after a
+fault. `message_reader` reads a message, `record_batches` opens records.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ..schema.layout import LayoutField, layout
 from ..schema.naming import class_name
 from ..schema.nearest import UnknownNameError
 from ..wire.errors import ConfigurationError
-from .embedded import open_embedded
-from .leaves import Leaves
-from .meanings import api_name
+from .embedded_messages import open_embedded
+from .message_reader import MessageReader, UnreadableError
 from .node import DEFAULT_MAX_NODES, Budget, Fault, Node, nodes
-from .opening import Opening
-from .reading import MessageReader, StopError
+from .node_builder import NodeBuilder
 from .record_batches import read_batches
-from .secrets import has_secrets, secrets_of
+from .records_context import RecordsContext
+from .secret_fields import has_secrets, secret_attributes_of
+from .value_meanings import api_name
 
 __all__ = [
     "PARTS",
@@ -41,18 +41,18 @@ __all__ = [
     "annotate_frame",
     "annotate_frames",
     "annotate_records",
-    "message_called",
-    "part_of",
+    "detect_part",
+    "find_message_class",
 ]
 
-#: What is there: a frame with its size, a header and a body, or a body alone.
+#: The parts in the input: a frame with its size, a header and a body, or a body alone.
 Part: TypeAlias = Literal["frame", "message", "body"]
 PARTS: Final[tuple[Part, ...]] = ("frame", "message", "body")
 
 _SIZE_BYTES: Final = 4
 _UNSUPPORTED_VERSION: Final = (35).to_bytes(2, "big")
 
-#: What is not taken apart of records that hold credentials is hidden, by kind of node.
+#: Kinds of nodes whose bytes are not dissected; they are hidden in records that hold credentials.
 _RAW_KINDS: Final = frozenset({"unread", "trailing", "cut batch", "records of a batch"})
 
 
@@ -67,21 +67,21 @@ def annotate(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Node:
-    """The body of a message, without header, as a tree.
+    """Returns the body of a message, without header, as a tree.
 
-    `message` is a class, a name or an api key (see `message_called`). Broken bytes are no error:
-    the tree holds all up to the fault, then `unread` bytes; the first fault of the layer `message`
-    has the reason, path and offset of the DecodeError that `decode` raises. With `trailing`, bytes
-    behind the message are no fault. Record batches inside are opened; `records_of` names the topic
-    that they are from where the message does not. At most `max_nodes` are kept (None for all), and
-    at most `max_decompressed_bytes` come of all batches together. Raises ConfigurationError for a
-    message or version that is not known.
+    `message` is a class, a name or an api key (see `find_message_class`). Broken bytes raise no
+    error: the tree holds all nodes up to the fault, then `unread` bytes; the first fault of the
+    layer `message` has the reason, path and offset of the DecodeError that `decode` raises. With
+    `trailing`, bytes after the message are no fault. Record batches inside are opened; `records_of`
+    names their topic if the message does not. The tree keeps at most `max_nodes` (None for all),
+    and all batches together decompress to at most `max_decompressed_bytes`. Raises
+    ConfigurationError for an unknown message or version.
     """
-    cls = message_called(message, response=response)
+    cls = find_message_class(message, response=response)
     check_version(cls, version)
-    opening = _opening(max_nodes, records_of, max_decompressed_bytes)
+    context = _context(max_nodes, records_of, max_decompressed_bytes)
     root = Node(cls.__name__, "", "message", 0, data, value=f"{cls.__name__} v{version}")
-    _body(root, data, cls, version, opening, records_of, trailing=trailing)
+    _body(root, data, cls, version, context, records_of, trailing=trailing)
     return root
 
 
@@ -96,19 +96,19 @@ def annotate_frame(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Node:
-    """A request or response, with or without size and header, as a tree.
+    """Returns a request or response, with or without size and header, as a tree.
 
-    The root's children are `size`, `header` and the message, as far as they are there: `part`
-    says what is, by default it is found out (see `part_of`). A request with a header says itself
-    what it is; a response does not, and wants `message` and `version`. Bytes behind the body are a
-    node `trailing` and no fault, as brokers ignore them. The rest is as in `annotate`.
+    The root's children are `size`, `header` and the message, as far as they are present: `part`
+    names the parts, and is detected by default (see `detect_part`). The header of a request names
+    its api key and version; a response needs `message` and `version`. Bytes after the body are a
+    node `trailing` and no fault, because brokers ignore them. The rest is as in `annotate`.
     """
-    cls = None if message is None else message_called(message, response=response)
+    cls = None if message is None else find_message_class(message, response=response)
     if cls is not None and version is not None:
         check_version(cls, version)
     is_response = response or (cls is not None and issubclass(cls, Response))
     if part is None:
-        part = part_of(data, cls, version, response=is_response)
+        part = detect_part(data, cls, version, response=is_response)
     if part == "body" or (cls is not None and not issubclass(cls, Request | Response)):
         cls, version = _known(cls, version, is_response)
         return annotate(
@@ -121,39 +121,39 @@ def annotate_frame(
         )
     if is_response:
         cls, version = _known(cls, version, is_response)
-    opening = _opening(max_nodes, records_of, max_decompressed_bytes)
+    context = _context(max_nodes, records_of, max_decompressed_bytes)
     root = Node("frame", "", part, 0, data, size=len(data))
     limit = len(data)
     pos = 0
-    leaves = Leaves(data, limit, opening.budget, layer="message")
+    builder = NodeBuilder(data, limit, context.budget, layer="message")
     try:
         if part == "frame":
-            size, announced, pos = leaves.number(root, "size", "int32", 0)
+            size, announced, pos = builder.number(root, "size", "int32", 0)
             if announced != limit - pos:
                 reason = f"{announced} bytes are announced and {limit - pos} are here"
-                leaves.fault(size, reason, 0, f"{limit - pos}")
+                builder.fault(size, reason, 0, f"{limit - pos}")
             limit = max(pos, min(limit, pos + announced))
         if is_response:
             assert cls is not None
             assert version is not None
-            pos = _response_header(root, data, pos, limit, cls, version, opening)
+            pos = _response_header(root, data, pos, limit, cls, version, context)
         else:
-            cls, version, pos = _request_header(root, data, pos, limit, cls, version, opening)
-    except StopError as stopped:
-        leaves.rest(root, max(stopped.fault.offset, pos), len(data))
+            cls, version, pos = _request_header(root, data, pos, limit, cls, version, context)
+    except UnreadableError as stopped:
+        builder.rest(root, max(stopped.fault.offset, pos), len(data))
         _hide_rest(root, cls)
         return root
     if cls is None or version is None or version not in cls.VALID_VERSIONS:
-        _unknown(root, leaves, pos, cls, version)
+        _unknown(root, builder, pos, cls, version)
         return root
     if cls.API_KEY == API_VERSIONS and is_response and version > 0:
         version = _version_of_answer(data, pos, version, root)
     root.value = f"{cls.__name__} v{version}"
-    body = leaves.node(root, cls.__name__, "message", pos)
+    body = builder.node(root, cls.__name__, "message", pos)
     body.path = ""
     body.value = root.value
-    _body(body, data, cls, version, opening, records_of, trailing=True, limit=limit)
-    leaves.rest(root, body.end, len(data), "trailing")
+    _body(body, data, cls, version, context, records_of, trailing=True, limit=limit)
+    builder.rest(root, body.end, len(data), "trailing")
     _hide_rest(root, cls)
     return root
 
@@ -165,10 +165,10 @@ def annotate_frames(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[Node]:
-    """Each of the requests that stand one behind the other, as `annotate_frame` gives it.
+    """Yields the tree of each request in a sequence of frames, as `annotate_frame` returns it.
 
-    Each has its size in front. Offsets of a frame count from its beginning. Bytes that are no such
-    sequence are one frame.
+    Each frame has its size in front. Offsets count from the beginning of their frame. Bytes that
+    are no such sequence are one frame.
     """
     cuts = _cuts(data)
     part: Part | None = "frame"
@@ -191,18 +191,20 @@ def annotate_records(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Node:
-    """Record batches and messages of any magic as a tree: records of a fetch, a log segment."""
-    opening = _opening(max_nodes, records_of, max_decompressed_bytes)
+    """Returns record batches and messages of any magic as a tree, from a fetch or a log segment."""
+    context = _context(max_nodes, records_of, max_decompressed_bytes)
     root = Node("records", "records", "records", 0, data, size=len(data), value=len(data))
-    _batches(root, data, opening)
+    _batches(root, data, context)
     return root
 
 
-def message_called(message: type[Message] | str | int, *, response: bool = False) -> type[Message]:
-    """The class of a message by its class, name or api key.
+def find_message_class(
+    message: type[Message] | str | int, *, response: bool = False
+) -> type[Message]:
+    """Returns the class of a message by its class, name or api key.
 
-    A name may leave out `Request` or `Response`: `response` says which is meant. Letters may be of
-    either case. Raises ConfigurationError, with names that are near, for what is none.
+    A name may omit `Request` or `Response`: `response` chooses. Case does not matter. Raises
+    ConfigurationError with similar names for an unknown one.
     """
     if isinstance(message, type):
         return message
@@ -219,19 +221,19 @@ def message_called(message: type[Message] | str | int, *, response: bool = False
 
 
 def check_version(cls: type[Message], version: int) -> None:
-    """Raise ConfigurationError for a version that the message does not have."""
+    """Raises ConfigurationError for a version that the message does not have."""
     known = cls.VALID_VERSIONS
     if version not in known:
         text = f"{known.start} to {known.stop - 1}"
         raise ConfigurationError(f"{cls.__name__} has the versions {text}, not {version}")
 
 
-def part_of(
+def detect_part(
     data: bytes, cls: type[Message] | None, version: int | None, *, response: bool = False
 ) -> Part:
-    """Whether the bytes are a frame with its size, a message with its header, or a body.
+    """Returns whether the bytes are a frame with its size, a message with its header, or a body.
 
-    What fits is taken; of several the first that can be read to its end.
+    If several parts fit, the first one that can be read to its end is chosen.
     """
     size = int.from_bytes(data[:_SIZE_BYTES], "big", signed=True)
     is_sized = len(data) >= 8 and size == len(data) - _SIZE_BYTES
@@ -251,7 +253,9 @@ def part_of(
 
 
 def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
-    """What a request is that says itself what it is; a size may be wrong, as of a frame cut off."""
+    """Detects the part of a request by its header; the size may be wrong, if a frame is
+    truncated.
+    """
     if is_sized:
         return "frame"
     fitting: dict[Part, tuple[int, int]] = {}
@@ -266,7 +270,7 @@ def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
 
 
 def _says(data: bytes, start: int, cls: type[Message], version: int) -> bool:
-    """Whether a request header of that message and version begins there."""
+    """Returns whether a request header of that message and version begins at `start`."""
     said = (cls.API_KEY or 0).to_bytes(2, "big", signed=True) + version.to_bytes(2, "big")
     return data[start : start + 4] == said
 
@@ -274,20 +278,20 @@ def _says(data: bytes, start: int, cls: type[Message], version: int) -> bool:
 def _readable(
     data: bytes, part: Part, cls: type[Message], version: int, response: bool
 ) -> tuple[int, int]:
-    """How well the bytes read as that part: whether to the very end, then how far."""
-    opening = Opening(Budget(0))
+    """Returns how well the bytes read as that part: whether to the end, then how far."""
+    context = RecordsContext(Budget(0))
     root = Node("", "", "message", 0, data)
     pos = _SIZE_BYTES if part == "frame" else 0
     try:
         if part != "body":
             if response:
-                pos = _response_header(root, data, pos, len(data), cls, version, opening)
+                pos = _response_header(root, data, pos, len(data), cls, version, context)
             else:
-                _, _, pos = _request_header(root, data, pos, len(data), cls, version, opening)
-        reader = MessageReader(data, len(data), cls.__name__, opening.budget)
+                _, _, pos = _request_header(root, data, pos, len(data), cls, version, context)
+        reader = MessageReader(data, len(data), cls.__name__, context.budget)
         body = Node("", "", "message", pos, data)
         end = reader.read(layout(cls._definition(), version), body)
-    except StopError as stopped:
+    except UnreadableError as stopped:
         return 0, stopped.fault.offset
     return (2 if end == len(data) else 1), end
 
@@ -298,13 +302,13 @@ def _known(
     if cls is None or version is None:
         what = "a response does" if response else "a body does"
         raise ConfigurationError(
-            f"{what} not say what it is: name the message and its version, or guess"
+            f"{what} not name its message: give the message and its version, or guess"
         )
     return cls, version
 
 
 def _cuts(data: bytes) -> list[int]:
-    """Where frames begin, and the end; [0] where the bytes are no frames."""
+    """Returns the start offsets of frames, and the end; [0] if the bytes are no frames."""
     cuts = [0]
     pos = 0
     while pos < len(data):
@@ -316,8 +320,8 @@ def _cuts(data: bytes) -> list[int]:
     return cuts
 
 
-def _opening(max_nodes: int | None, records_of: str, max_decompressed_bytes: int) -> Opening:
-    return Opening(
+def _context(max_nodes: int | None, records_of: str, max_decompressed_bytes: int) -> RecordsContext:
+    return RecordsContext(
         Budget(max_nodes), topic=records_of, max_decompressed_bytes=max_decompressed_bytes
     )
 
@@ -327,44 +331,44 @@ def _body(
     data: bytes,
     cls: type[Message],
     version: int,
-    opening: Opening,
+    context: RecordsContext,
     records_of: str,
     *,
     trailing: bool,
     limit: int | None = None,
 ) -> None:
-    """Read the message that begins where `root` does, and what is left, into it."""
+    """Reads the message that begins at `root`, and the remaining bytes, into it."""
     name = cls._definition().name
     shape = layout(cls._definition(), version)
-    opening.whole = issubclass(cls, Request)
+    context.whole = issubclass(cls, Request)
 
     def inside(node: Node, field: LayoutField, topic: str) -> None:
         if field.type.kind == "records":
             content = node.value
             assert isinstance(content, bytes)
-            opening.topic = records_of or topic
+            context.topic = records_of or topic
             node.own -= len(content)
             node.value = len(content)
-            _batches(node, data, opening, node.end - len(content))
+            _batches(node, data, context, node.end - len(content))
         else:
-            open_embedded(name, node, field, opening.budget)
+            open_embedded(name, node, field, context.budget)
 
     end_of_data = len(data) if limit is None else limit
     reader = MessageReader(
         data,
         end_of_data,
         name,
-        opening.budget,
-        secrets=lambda struct: secrets_of(cls, struct),
+        context.budget,
+        secrets=lambda struct: secret_attributes_of(cls, struct),
         inside=inside,
     )
-    leaves = Leaves(data, end_of_data, opening.budget, layer="message")
-    leaves_behind = "trailing"
+    builder = NodeBuilder(data, end_of_data, context.budget, layer="message")
+    rest_kind = "trailing"
     try:
         end = reader.read(shape, root)
-    except StopError as stopped:
+    except UnreadableError as stopped:
         end = max(stopped.fault.offset, reader.reached)
-        leaves_behind = "unread"
+        rest_kind = "unread"
     else:
         if end < end_of_data and not trailing:
             reason = (
@@ -372,31 +376,31 @@ def _body(
                 "decode_from reads a message that something follows"
             )
             root.fault = Fault(reason, "", end, "the end of the message")
-    if leaves_behind == "unread" or limit is None:
-        leaves.rest(root, end, end_of_data, leaves_behind)
+    if rest_kind == "unread" or limit is None:
+        builder.rest(root, end, end_of_data, rest_kind)
         root.size = end_of_data - root.offset
     if has_secrets(cls):
         _hide(root, direct=True)
 
 
-def _batches(node: Node, data: bytes, opening: Opening, start: int = 0) -> None:
-    read_batches(node, data, start, node.end, opening)
-    if opening.has_secrets:
+def _batches(node: Node, data: bytes, context: RecordsContext, start: int = 0) -> None:
+    read_batches(node, data, start, node.end, context)
+    if context.has_secrets:
         _hide(node)
 
 
 def _hide(node: Node, *, direct: bool = False) -> None:
-    """Mark what was not taken apart as secret."""
+    """Marks nodes whose bytes were not dissected as secret."""
     for found in node.children if direct else nodes(node):
         if found.kind in _RAW_KINDS:
             found.secret = True
 
 
 def _hide_rest(root: Node, cls: type[Message] | None) -> None:
-    """The same for what stands behind a message, where that has secrets or is not known."""
+    """Hides the bytes after a message, if the message has secrets or is unknown."""
     if cls is None or has_secrets(cls):
         _hide(root, direct=True)
-    if cls is None:  # it may be a SASL token, which goes without a header behind SaslHandshake v0
+    if cls is None:  # it may be a SASL token, which has no header after SaslHandshake v0
         for node in nodes(root):
             if node.name in ("correlation_id", "client_id"):
                 node.secret = True
@@ -409,9 +413,9 @@ def _request_header(
     limit: int,
     cls: type[Message] | None,
     version: int | None,
-    opening: Opening,
+    context: RecordsContext,
 ) -> tuple[type[Message] | None, int | None, int]:
-    """The header of a request; what it says it is, and where the body begins."""
+    """Reads the header of a request; returns its class and version, and where the body begins."""
     if limit - pos >= 4:
         key = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         said = int.from_bytes(data[pos + 2 : pos + 4], "big", signed=True)
@@ -421,7 +425,7 @@ def _request_header(
         elif named is None:
             cls, version = None, said
     header_version = 1 if cls is None or version is None else request_header_version(cls, version)
-    end = _header(root, data, pos, limit, "RequestHeader", header_version, opening)
+    end = _header(root, data, pos, limit, "RequestHeader", header_version, context)
     return cls, version, end
 
 
@@ -432,27 +436,27 @@ def _response_header(
     limit: int,
     cls: type[Message],
     version: int,
-    opening: Opening,
+    context: RecordsContext,
 ) -> int:
     header_version = response_header_version(cls, version)
-    return _header(root, data, pos, limit, "ResponseHeader", header_version, opening)
+    return _header(root, data, pos, limit, "ResponseHeader", header_version, context)
 
 
 def _header(
-    root: Node, data: bytes, pos: int, limit: int, name: str, version: int, opening: Opening
+    root: Node, data: bytes, pos: int, limit: int, name: str, version: int, context: RecordsContext
 ) -> int:
-    leaves = Leaves(data, limit, opening.budget, layer="message")
-    node = leaves.node(root, "header", "header", pos)
+    builder = NodeBuilder(data, limit, context.budget, layer="message")
+    node = builder.node(root, "header", "header", pos)
     node.path = ""
     node.value = f"{name} v{version}"
-    reader = MessageReader(data, limit, name, opening.budget)
+    reader = MessageReader(data, limit, name, context.budget)
     return reader.read(layout(union()[name], version), node)
 
 
 def _unknown(
-    root: Node, leaves: Leaves, pos: int, cls: type[Message] | None, version: int | None
+    root: Node, builder: NodeBuilder, pos: int, cls: type[Message] | None, version: int | None
 ) -> None:
-    """What is said of a request whose api key or version no definition has."""
+    """Records the fault of a request whose api key or version no definition has."""
     name = "request_api_key" if cls is None else "request_api_version"
     wrong = next((node for node in nodes(root) if node.name == name), root)
     if cls is None:
@@ -461,13 +465,13 @@ def _unknown(
         known = cls.VALID_VERSIONS
         expected = f"{known.start} to {known.stop - 1}"
         reason = f"{api_name(cls.API_KEY or 0)} has the versions {expected}, not {version}"
-    leaves.fault(wrong, reason, wrong.offset, expected)
-    leaves.rest(root, pos, len(root.source))
+    builder.fault(wrong, reason, wrong.offset, expected)
+    builder.rest(root, pos, len(root.source))
     _hide_rest(root, cls)
 
 
 def _version_of_answer(data: bytes, pos: int, version: int, root: Node) -> int:
-    """Error 35 to ApiVersions comes in the form of v0 (KIP-511)."""
+    """Returns 0 for an ApiVersions response with error 35, which has the layout of v0 (KIP-511)."""
     if data[pos : pos + 2] != _UNSUPPORTED_VERSION:
         return version
     root.notes.append(f"asked in v{version}; error 35 comes in the form of v0")

@@ -1,4 +1,4 @@
-"""A tree as JSON: the shape that docs/decode.md describes."""
+"""Converts a tree to JSON, in the shape that docs/how-to/decode.md describes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 from ..wire.uuid import Uuid
 from .node import Fault, Node
-from .secrets import HIDDEN
+from .secret_fields import HIDDEN
 
 __all__ = ["to_json"]
 
 
 def to_json(node: Node, *, show_secrets: bool = False) -> dict[str, Any]:
-    """The node and all below it as plain data; docs/decode.md describes each key.
+    """Returns the node and its descendants as plain data; docs/how-to/decode.md describes each key.
 
-    Secrets are `<hidden>`, in `value` and `bytes` alike, unless `show_secrets`.
+    Secrets are `<hidden>`, in `value` and in `bytes`, unless `show_secrets`.
     """
     hidden = node.secret and not show_secrets
     return {

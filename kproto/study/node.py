@@ -1,7 +1,7 @@
-"""The tree of annotated bytes: nodes and faults, as plain data.
+"""Defines the tree of annotated bytes: nodes and faults, as plain data.
 
-Knows no message. Every byte of what was read is one node's own: the own bytes of all nodes of one
-buffer, in the order of the tree, are the bytes that were given.
+Knows no message. Every byte of the input belongs to exactly one node: the own bytes of all nodes
+of one buffer, in the order of the tree, are the input.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from typing import Final
 
 __all__ = ["DEFAULT_MAX_NODES", "Budget", "Fault", "Node", "faults", "nodes"]
 
-#: Most nodes that a tree keeps, unless the caller says otherwise: some 40 MB. What comes behind
-#: them is read and checked all the same, and counted in `left_out`.
+#: Most nodes that a tree keeps by default: some 40 MB. Bytes after them are still read and checked;
+#: their nodes are counted in `left_out`.
 DEFAULT_MAX_NODES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong. `offset` counts as that of nodes; `path` is the field's, "" for the message.
+    """Describes one error in the bytes.
 
-    `expected` says what should stand there, as far as that is known. `layer` is `message` for what
-    `decode` of the message refuses; `records` for what is wrong in the record batches inside, and
-    `stored` for what is wrong in a message inside a record.
+    `offset` counts as in `Node`; `path` is that of the field, "" for the message. `expected`
+    describes valid bytes, if they are known. `layer` is `message` if `decode` of the message raises
+    the error, `records` for an error in the record batches inside, and `stored` for an error in a
+    message inside a record.
     """
 
     reason: str
@@ -35,18 +36,18 @@ class Fault:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """Some bytes and what they are.
+    """Describes some bytes: their position, field, value and meaning.
 
-    `offset` counts from the start of `source`, which is the bytes that were given, or for what
-    stood compressed in them those that came of it; `buffer` is then the path of what was
-    compressed, else "". `size` is the length with all children, `own` how many bytes at its front
-    belong to no child: the count of an array, the length and content of a string.
+    `offset` counts from the start of `source`: the input, or the decompressed bytes of a batch.
+    `buffer` is the path of the compressed field in the second case, else "". `size` is the length
+    with all children; `own` counts the leading bytes that belong to no child, such as the count of
+    an array, or the length and content of a string.
 
-    `name` and `path` are the words of errors (`topics`, `[0]`; `topics[0].partitions`). `kind` is
-    the type: a primitive of the definitions, `array`, `struct`, `tags` and what else docs/decode.md
-    lists. `value` is a number, str, bytes, bool, Uuid, None for null; of an array its count.
-    `meaning` says what the value stands for, `about` what the field is for. `notes` are oddities
-    that are no fault. `left_out` counts nodes below that are not kept.
+    `name` and `path` are those of errors (`topics`, `[0]`; `topics[0].partitions`). `kind` is the
+    type: a primitive of the definitions, `array`, `struct`, `tags` or another kind that
+    docs/how-to/decode.md lists. `value` is a number, str, bytes, bool, Uuid, None for null; for an array,
+    its count. `meaning` explains the value, `about` the field. `notes` report oddities that are no
+    fault. `left_out` counts the nodes below that are not kept.
     """
 
     name: str
@@ -68,16 +69,16 @@ class Node:
 
     @property
     def end(self) -> int:
-        """The offset behind its last byte."""
+        """Returns the offset after its last byte."""
         return self.offset + self.size
 
     @property
     def own_bytes(self) -> bytes:
-        """The bytes that are its own and no child's."""
+        """Returns the bytes that belong to this node and to no child."""
         return self.source[self.offset : self.offset + self.own]
 
     def child(self, name: str) -> Node:
-        """The first child of that name. Raises KeyError when there is none."""
+        """Returns the first child of that name. Raises KeyError when there is none."""
         for child in self.children:
             if child.name == name:
                 return child
@@ -85,18 +86,18 @@ class Node:
 
 
 class Budget:
-    """How many nodes may still be kept; None for any number."""
+    """Limits how many nodes a tree keeps; None for any number."""
 
     def __init__(self, most: int | None = DEFAULT_MAX_NODES) -> None:
         self.left = most
 
     @property
     def spent(self) -> bool:
-        """Whether no more are kept."""
+        """Returns whether no more are kept."""
         return self.left is not None and self.left <= 0
 
     def add(self, parent: Node, child: Node) -> None:
-        """Put `child` below `parent`, or only count it."""
+        """Adds `child` to `parent`, or only counts it."""
         if self.left is None:
             parent.children.append(child)
         elif self.left > 0:
@@ -107,7 +108,7 @@ class Budget:
 
 
 def nodes(root: Node) -> Iterator[Node]:
-    """The node and all below it, each before its children."""
+    """Yields the node and all its descendants, each before its children."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -116,5 +117,5 @@ def nodes(root: Node) -> Iterator[Node]:
 
 
 def faults(root: Node) -> list[Fault]:
-    """Every fault in the tree, in the order of the nodes."""
+    """Returns every fault in the tree, in the order of the nodes."""
     return [node.fault for node in nodes(root) if node.fault is not None]

@@ -1,9 +1,9 @@
-"""Captures as tcpdump and Wireshark write them: the TCP segments in pcap and pcapng files.
+"""Reads the TCP segments of pcap and pcapng files, as tcpdump and Wireshark write them.
 
-The files are read here, the packets by dpkt, which the extra `capture` brings: Ethernet with VLAN
-tags, Linux cooked (v1 and v2, `tcpdump -i any`), loopback and bare IP; IPv4 and IPv6. What is no
-TCP is left out and counted, and so is what cannot be read. IP packets that were sent in pieces are
-put together.
+This module reads the files; dpkt, which the extra `capture` installs, reads the packets: Ethernet
+with VLAN tags, Linux cooked (v1 and v2, `tcpdump -i any`), loopback and bare IP; IPv4 and IPv6.
+Packets that are not TCP or cannot be read are skipped and counted. Fragmented IP packets are
+reassembled.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from ..wire.errors import ConfigurationError, DecodeError
-from .fragments import Fragment, Fragments
-from .tcp import Segment
+from .ip_fragments import Fragment, FragmentReassembler
+from .tcp_streams import Segment
 
-__all__ = ["Skipped", "is_capture", "read_segments"]
+__all__ = ["SkippedPackets", "is_capture", "read_segments"]
 
 #: Largest block or packet that is read, in bytes; tcpdump cuts packets at 262,144.
 MAX_BLOCK_BYTES: Final = 16_777_216
@@ -45,12 +45,12 @@ class _Readable(Protocol):
 
 
 @dataclass(slots=True)
-class Skipped:
-    """What was left out of a capture: packets that are no TCP, and those that cannot be read.
+class SkippedPackets:
+    """Counts the skipped packets of a capture: `other` than TCP, and `broken` ones.
 
-    `fragments` are pieces of IP packets that never got whole; `in_part` are packets of which the
-    file has only the first bytes, which are read as far as they go; `cut_off` says where the file
-    ends too early, or is broken, and None where it does not.
+    `fragments` counts those of IP packets that never became whole; `in_part` counts packets of
+    which the file has only the first bytes, which are still read. `cut_off` describes where the
+    file is truncated or broken; None if it is not.
     """
 
     other: int = 0
@@ -73,17 +73,17 @@ class _Interface(NamedTuple):
 
 
 def is_capture(start: bytes) -> bool:
-    """Whether a file that begins so is a pcap or pcapng file."""
+    """Returns whether `start` is the beginning of a pcap or pcapng file."""
     return start[:4] in _PCAP or start[:4] == _SECTION
 
 
-def read_segments(file: _Readable, skipped: Skipped | None = None) -> Iterator[Segment]:
-    """The TCP segments of a pcap or pcapng file; `skipped` counts what is left out.
+def read_segments(file: _Readable, skipped: SkippedPackets | None = None) -> Iterator[Segment]:
+    """Yields the TCP segments of a pcap or pcapng file; `skipped` counts the other packets.
 
-    Raises DecodeError for what is no such file, and ConfigurationError where dpkt is missing.
+    Raises DecodeError for another file, and ConfigurationError if dpkt is not installed.
     """
-    counted = Skipped() if skipped is None else skipped
-    pieces = Fragments()
+    counted = SkippedPackets() if skipped is None else skipped
+    pieces = FragmentReassembler()
     to_segment = _segment_reader(counted, pieces)
     try:
         for packet in _packets(file, counted):
@@ -94,7 +94,9 @@ def read_segments(file: _Readable, skipped: Skipped | None = None) -> Iterator[S
         counted.fragments += pieces.end()
 
 
-def _segment_reader(counted: Skipped, pieces: Fragments) -> Callable[[_Packet], Segment | None]:
+def _segment_reader(
+    counted: SkippedPackets, pieces: FragmentReassembler
+) -> Callable[[_Packet], Segment | None]:
     try:
         import dpkt as packets
     except ImportError:
@@ -103,7 +105,7 @@ def _segment_reader(counted: Skipped, pieces: Fragments) -> Callable[[_Packet], 
             "pip install 'kproto[capture]'"
         ) from None
     dpkt: Any = packets  # it sets attributes that no checker can know
-    # Linux calls bare IP 101, BSD 12 and 14; 228 and 229 say which IP it is.
+    # Bare IP is 101 on Linux, 12 and 14 on BSD; 228 and 229 are IPv4 and IPv6.
     links: dict[int, Any] = {
         0: dpkt.loopback.Loopback,
         108: dpkt.loopback.Loopback,
@@ -114,7 +116,7 @@ def _segment_reader(counted: Skipped, pieces: Fragments) -> Callable[[_Packet], 
         229: dpkt.ip6.IP6,
     }
     bare = (12, 14, 101)
-    # What dpkt lets through of its own on broken packets, beside its errors.
+    # Errors that dpkt raises on broken packets.
     faults = (dpkt.Error, ValueError, IndexError, KeyError, struct.error, TypeError, AttributeError)
 
     def to_segment(packet: _Packet) -> Segment | None:
@@ -164,10 +166,10 @@ def _segment_reader(counted: Skipped, pieces: Fragments) -> Callable[[_Packet], 
 
 
 def _fragment(time_us: int, layer: Any) -> Fragment | None:
-    """The piece that an IP packet is; None where it is whole.
+    """Returns the fragment in an IP packet; None if the packet is whole.
 
-    What it is of ends with the protocol. The data of one that was not captured whole, or that
-    cannot be taken apart here, is empty.
+    `of` ends with the protocol. The data is empty if the fragment was not captured whole, or cannot
+    be dissected here.
     """
     if hasattr(layer, "mf"):
         if not (layer.mf or layer.offset):
@@ -190,12 +192,12 @@ def _fragment(time_us: int, layer: Any) -> Fragment | None:
 
 
 def _host(packed: bytes) -> str:
-    from ipaddress import ip_address  # not loaded for those who read recordings
+    from ipaddress import ip_address  # recordings do not need it
 
     return str(ip_address(packed))
 
 
-def _packets(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
+def _packets(file: _Readable, counted: SkippedPackets) -> Iterator[_Packet]:
     magic = file.read(4)
     if magic in _PCAP:
         yield from _of_pcap(file, *_PCAP[magic], counted)
@@ -205,12 +207,12 @@ def _packets(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
         raise DecodeError("these bytes are no pcap or pcapng file, as tcpdump -w writes it")
 
 
-def _of_pcap(file: _Readable, order: str, units: int, counted: Skipped) -> Iterator[_Packet]:
+def _of_pcap(file: _Readable, order: str, units: int, counted: SkippedPackets) -> Iterator[_Packet]:
     head = file.read(20)
     if len(head) < 20:
         counted.cut_off = "the file ends in its header"
         return
-    link = struct.unpack(order + "I", head[16:])[0] & 0xFFFF  # above it stand other facts
+    link = struct.unpack(order + "I", head[16:])[0] & 0xFFFF  # the upper bits hold other values
     record = struct.Struct(order + "IIII")
     number = 0
     while start := file.read(record.size):
@@ -230,7 +232,7 @@ def _of_pcap(file: _Readable, order: str, units: int, counted: Skipped) -> Itera
         yield _Packet(seconds * 1_000_000 + fraction * 1_000_000 // units, link, data)
 
 
-def _of_pcapng(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
+def _of_pcapng(file: _Readable, counted: SkippedPackets) -> Iterator[_Packet]:
     order, number = "<", 0
     interfaces: list[_Interface] = []
     kind = _SECTION
@@ -270,9 +272,9 @@ def _of_pcapng(file: _Readable, counted: Skipped) -> Iterator[_Packet]:
 
 
 def _of_block(
-    kind: int, order: str, body: bytes, interfaces: list[_Interface], counted: Skipped
+    kind: int, order: str, body: bytes, interfaces: list[_Interface], counted: SkippedPackets
 ) -> _Packet | None:
-    """The packet of a block, if it has one; an interface is added to `interfaces`."""
+    """Returns the packet of a block, if it has one; adds an interface to `interfaces`."""
     if kind == _INTERFACE:
         interfaces.append(_interface(order, body))
         return None

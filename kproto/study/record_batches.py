@@ -1,8 +1,8 @@
-"""Record batches (magic 2) as nodes, down to keys, values and headers of records.
+"""Dissects record batches (magic 2) into nodes, down to keys, values and headers of records.
 
-Owns the order of the fields of a batch and of a record, and what can be wrong with them. A wrong
-checksum is a fault behind which reading goes on. Message sets are `message_sets`'s; what stands in
-keys and values that Kafka itself wrote is `stored_records`'s. Source: KIP-98, KIP-534.
+Knows the order of the fields of a batch and of a record, and their errors. Reading continues after
+a wrong checksum. `message_sets` reads message sets; `stored_records` reads keys and values that
+Kafka itself wrote. Source: KIP-98, KIP-534.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Final
 from ..records.codecs.compression import codec_for_id
 from ..records.magic2.crc import crc32c
 from ..wire.errors import MissingCodecError
-from .leaves import Leaves
-from .meanings import COMPRESSIONS, named, point_in_time
+from .message_reader import UnreadableError
 from .message_sets import read_message
 from .node import Node
-from .opening import Opening
-from .reading import StopError
+from .node_builder import NodeBuilder
+from .records_context import RecordsContext
 from .stored_records import open_control_record, open_record
+from .value_meanings import COMPRESSIONS, named, point_in_time
 
 __all__ = ["read_batches"]
 
@@ -56,27 +56,27 @@ _NONE_IF_MINUS_ONE: Final = frozenset(
 )
 
 
-def read_batches(parent: Node, data: bytes, start: int, end: int, opening: Opening) -> None:
-    """The batches and messages in `data[start:end]`, as children of `parent`."""
-    leaves = Leaves(data, end, opening.budget)
+def read_batches(parent: Node, data: bytes, start: int, end: int, context: RecordsContext) -> None:
+    """Reads the batches and messages in `data[start:end]` as children of `parent`."""
+    builder = NodeBuilder(data, end, context.budget)
     pos = start
     index = 0
     while pos < end:
-        node = leaves.node(parent, f"[{index}]", "record batch", pos)
+        node = builder.node(parent, f"[{index}]", "record batch", pos)
         try:
-            stop = _end_of_batch(leaves, node, pos, end, opening)
+            stop = _end_of_batch(builder, node, pos, end, context)
             if stop is None:
                 return
-            inner = Leaves(data, stop, opening.budget)
+            inner = NodeBuilder(data, stop, context.budget)
             if data[pos + _MAGIC_AT] == 2:
-                _batch(inner, node, opening)
+                _batch(inner, node, context)
             else:
                 node.kind = "message"
-                read_message(inner, node, opening)
-        except StopError:
+                read_message(inner, node, context)
+        except UnreadableError:
             unread = max((child.end for child in node.children), default=node.offset + node.own)
             stop = _announced_end(data, pos, end)
-            leaves.rest(node, unread, stop)
+            builder.rest(node, unread, stop)
         node.size = stop - node.offset
         if stop <= pos:
             return
@@ -85,72 +85,74 @@ def read_batches(parent: Node, data: bytes, start: int, end: int, opening: Openi
 
 
 def _announced_end(data: bytes, pos: int, end: int) -> int:
-    """Where the batch that begins at `pos` says it ends, if that can be; else the end of all."""
+    """Returns the end of the batch at `pos` by its length, if plausible; else the end of all."""
     length = int.from_bytes(data[pos + 8 : pos + _OVERHEAD_BYTES], "big", signed=True)
     stop = pos + _OVERHEAD_BYTES + length
     return stop if length >= _LEAST_LENGTH and stop <= end else end
 
 
-def _end_of_batch(leaves: Leaves, node: Node, pos: int, end: int, opening: Opening) -> int | None:
-    """Where the batch ends; None for one that is cut off, which the node then is."""
+def _end_of_batch(
+    builder: NodeBuilder, node: Node, pos: int, end: int, context: RecordsContext
+) -> int | None:
+    """Returns the end of the batch; None for a truncated one, whose node is then changed."""
     left = end - pos
     if left >= _OVERHEAD_BYTES:
-        length = int.from_bytes(leaves.data[pos + 8 : pos + _OVERHEAD_BYTES], "big", signed=True)
+        length = int.from_bytes(builder.data[pos + 8 : pos + _OVERHEAD_BYTES], "big", signed=True)
         if length < _LEAST_LENGTH:
-            leaves.stop(node, f"batch length {length} is too short for any format", pos)
-        magic = leaves.data[pos + _MAGIC_AT] if left > _MAGIC_AT else 2
+            builder.stop(node, f"batch length {length} is too short for any format", pos)
+        magic = builder.data[pos + _MAGIC_AT] if left > _MAGIC_AT else 2
         if magic > 2:
-            leaves.stop(node, f"unknown magic {magic}", pos, "a magic of 0, 1 or 2")
+            builder.stop(node, f"unknown magic {magic}", pos, "a magic of 0, 1 or 2")
         if left >= _OVERHEAD_BYTES + length:
             return pos + _OVERHEAD_BYTES + length
         node.notes.append(f"cut off: {left} bytes of {_OVERHEAD_BYTES + length} are here")
     else:
         node.notes.append(f"cut off: {left} bytes are here")
     node.kind = "cut batch"
-    leaves.owns(node, end)
-    if opening.whole:
-        leaves.fault(node, f"the data ends inside a batch: {left} bytes are left", pos)
+    builder.owns(node, end)
+    if context.whole:
+        builder.fault(node, f"the data ends inside a batch: {left} bytes are left", pos)
     return None
 
 
-def _batch(leaves: Leaves, node: Node, opening: Opening) -> None:
-    start, limit = node.offset, leaves.limit
+def _batch(builder: NodeBuilder, node: Node, context: RecordsContext) -> None:
+    start, limit = node.offset, builder.limit
     if limit - start < _HEADER_BYTES:
         length = limit - start - _OVERHEAD_BYTES
-        leaves.stop(node, f"batch length {length} is shorter than the header", start)
+        builder.stop(node, f"batch length {length} is shorter than the header", start)
     held: dict[str, int] = {}
     made: dict[str, Node] = {}
     pos = start
     for name, kind in _HEADER:
-        made[name], held[name], pos = leaves.number(node, name, kind, pos)
+        made[name], held[name], pos = builder.number(node, name, kind, pos)
     attributes = held["attributes"]
     _describe(made, held)
-    actual = crc32c(leaves.data[start + _CRC_FROM : limit])
+    actual = crc32c(builder.data[start + _CRC_FROM : limit])
     if actual != held["crc"]:
         reason = f"CRC is {actual:#010x}, the header says {held['crc']:#010x}"
-        leaves.fault(made["crc"], reason, made["crc"].offset, f"{actual:#010x}")
+        builder.fault(made["crc"], reason, made["crc"].offset, f"{actual:#010x}")
     count = held["record_count"]
     for name in ("record_count", "last_offset_delta"):
         if held[name] < 0:
             reason = f"negative {name.replace('_', ' ')} {held[name]}"
-            leaves.fault(made[name], reason, made[name].offset, "0 or more")
-    records = leaves.node(node, "records", "records of a batch", pos)
+            builder.fault(made[name], reason, made[name].offset, "0 or more")
+    records = builder.node(node, "records", "records of a batch", pos)
     records.size = limit - pos
-    inner = leaves
+    inner = builder
     codec_id = attributes & 7
     if codec_id and (count or pos != limit):
-        leaves.owns(records, limit)
-        opened = _opened(leaves, records, made["attributes"], codec_id, pos, opening)
+        builder.owns(records, limit)
+        opened = _opened(builder, records, made["attributes"], codec_id, pos, context)
         if opened is None:
             return
         inner = opened
         pos = 0
     records.value = count
-    _records(inner, records, pos, held, attributes, opening)
+    _records(inner, records, pos, held, attributes, context)
 
 
 def _describe(made: dict[str, Node], held: dict[str, int]) -> None:
-    """What the fields of the header mean."""
+    """Sets the meanings of the header's fields."""
     attributes = held["attributes"]
     flags = [word for bit, word in _FLAGS if attributes & bit]
     codec = f"compression {named(COMPRESSIONS, attributes & 7)}"
@@ -168,69 +170,74 @@ def _describe(made: dict[str, Node], held: dict[str, int]) -> None:
 
 
 def _opened(
-    leaves: Leaves, records: Node, attributes: Node, codec_id: int, pos: int, opening: Opening
-) -> Leaves | None:
-    """The leaves of what is compressed; None where it cannot be opened, which the nodes say."""
+    builder: NodeBuilder,
+    records: Node,
+    attributes: Node,
+    codec_id: int,
+    pos: int,
+    context: RecordsContext,
+) -> NodeBuilder | None:
+    """Returns a builder for the decompressed records; None with a note or fault if it fails."""
     try:
         codec = codec_for_id(codec_id)
     except ValueError as error:
-        leaves.fault(attributes, str(error), attributes.offset, "a codec of 0 to 4")
+        builder.fault(attributes, str(error), attributes.offset, "a codec of 0 to 4")
         return None
     try:
-        opened = opening.decompress(codec, leaves.data[pos : leaves.limit])
+        opened = context.decompress(codec, builder.data[pos : builder.limit])
     except MissingCodecError as error:
         records.notes.append(f"not opened: {error}")
         return None
     except ValueError as error:
-        leaves.fault(records, str(error), pos, f"data compressed by {codec.name}")
+        builder.fault(records, str(error), pos, f"data compressed by {codec.name}")
         return None
     records.meaning = f"{codec.name}: {records.own} bytes become {len(opened)}"
-    return Leaves(opened, len(opened), opening.budget, records.path)
+    return NodeBuilder(opened, len(opened), context.budget, records.path)
 
 
 def _records(
-    leaves: Leaves,
+    builder: NodeBuilder,
     parent: Node,
     pos: int,
     held: dict[str, int],
     attributes: int,
-    opening: Opening,
+    context: RecordsContext,
 ) -> None:
-    """`count` records, which fill the bytes up to the limit."""
-    count, limit = held["record_count"], leaves.limit
+    """Reads `count` records, which fill the bytes up to the limit."""
+    count, limit = held["record_count"], builder.limit
     reached = pos
     try:
         if not 0 <= count <= (limit - pos) // _LEAST_RECORD:
             reason = f"{count} records cannot stand in {limit - pos} bytes"
-            leaves.stop(parent, reason, pos, f"at most {(limit - pos) // _LEAST_RECORD} records")
+            builder.stop(parent, reason, pos, f"at most {(limit - pos) // _LEAST_RECORD} records")
         for index in range(count):
-            node = leaves.node(parent, f"[{index}]", "record", pos)
+            node = builder.node(parent, f"[{index}]", "record", pos)
             reached = pos
-            pos = _record(leaves, node, held, attributes, opening)
+            pos = _record(builder, node, held, attributes, context)
             reached = pos
         if pos != limit:
             reason = f"{limit - pos} bytes behind the last of {count} records"
-            leaves.stop(parent, reason, pos, "the end of the records")
-    except StopError:
+            builder.stop(parent, reason, pos, "the end of the records")
+    except UnreadableError:
         if parent.children and reached < limit:
             last = parent.children[-1]
             if last.kind == "record" and last.offset == reached:
                 reached = max((child.end for child in last.children), default=reached)
                 last.size = reached - last.offset
-        leaves.rest(parent, reached, limit)
+        builder.rest(parent, reached, limit)
 
 
 def _record(
-    leaves: Leaves, node: Node, held: dict[str, int], attributes: int, opening: Opening
+    builder: NodeBuilder, node: Node, held: dict[str, int], attributes: int, context: RecordsContext
 ) -> int:
-    length_node, length, pos = leaves.varint(node, "length", node.offset)
+    length_node, length, pos = builder.varint(node, "length", node.offset)
     if length < 0:
-        leaves.stop(length_node, f"negative length {length}", node.offset)
+        builder.stop(length_node, f"negative length {length}", node.offset)
     end = pos + length
-    if end > leaves.limit:
-        reason = f"length {length}, but {leaves.limit - pos} bytes are left"
-        leaves.stop(length_node, reason, node.offset, f"at most {leaves.limit - pos}")
-    inner = Leaves(leaves.data, end, leaves.budget, leaves.buffer)
+    if end > builder.limit:
+        reason = f"length {length}, but {builder.limit - pos} bytes are left"
+        builder.stop(length_node, reason, node.offset, f"at most {builder.limit - pos}")
+    inner = NodeBuilder(builder.data, end, builder.budget, builder.buffer)
     _, _, pos = inner.number(node, "attributes", "int8", pos)
     timestamp, delta, pos = inner.varint(node, "timestamp_delta", pos, 10)
     at = held["max_timestamp"] if attributes & 0x08 else held["base_timestamp"] + delta
@@ -243,41 +250,41 @@ def _record(
     _headers(inner, node, pos)
     node.size = end - node.offset
     if attributes & 0x20:
-        open_control_record(key, value, leaves.budget)
-    elif opening.topic:
-        open_record(key, value, opening)
+        open_control_record(key, value, builder.budget)
+    elif context.topic:
+        open_record(key, value, context)
     return end
 
 
-def _counted(leaves: Leaves, parent: Node, name: str, pos: int) -> tuple[Node, int]:
-    """A key or value with its length in front."""
-    node = leaves.node(parent, name, "bytes", pos)
-    bits, pos = leaves.bits(node, pos, 5)
-    return node, leaves.content(node, pos, (bits >> 1) ^ -(bits & 1))
+def _counted(builder: NodeBuilder, parent: Node, name: str, pos: int) -> tuple[Node, int]:
+    """Reads a key or value with its length in front; returns its node and the next position."""
+    node = builder.node(parent, name, "bytes", pos)
+    bits, pos = builder.bits(node, pos, 5)
+    return node, builder.content(node, pos, (bits >> 1) ^ -(bits & 1))
 
 
-def _headers(leaves: Leaves, parent: Node, pos: int) -> None:
-    """The headers, from their count to the end of the record."""
-    node = leaves.node(parent, "headers", "array", pos)
-    bits, pos = leaves.bits(node, pos, 5)
+def _headers(builder: NodeBuilder, parent: Node, pos: int) -> None:
+    """Reads the headers, from their count to the end of the record."""
+    node = builder.node(parent, "headers", "array", pos)
+    bits, pos = builder.bits(node, pos, 5)
     if bits & 1:
-        leaves.stop(node, "negative header count", node.offset)
+        builder.stop(node, "negative header count", node.offset)
     count = bits >> 1
     node.value = count
     reached = pos
     try:
         for index in range(count):
-            if pos >= leaves.limit:
+            if pos >= builder.limit:
                 reason = f"{count} headers are announced and {index} are there"
-                leaves.stop(node, reason, node.offset)
-            header = leaves.node(node, f"[{index}]", "header", pos)
-            pos = _header(leaves, header)
+                builder.stop(node, reason, node.offset)
+            header = builder.node(node, f"[{index}]", "header", pos)
+            pos = _header(builder, header)
             header.size = pos - header.offset
             reached = pos
-        if pos != leaves.limit:
-            reason = f"{leaves.limit - pos} bytes behind the last header"
-            leaves.stop(node, reason, pos, "the end of the record")
-    except StopError:
+        if pos != builder.limit:
+            reason = f"{builder.limit - pos} bytes behind the last header"
+            builder.stop(node, reason, pos, "the end of the record")
+    except UnreadableError:
         if node.children and node.children[-1].offset == reached:
             last = node.children[-1]
             reached = max((child.end for child in last.children), default=reached)
@@ -287,17 +294,17 @@ def _headers(leaves: Leaves, parent: Node, pos: int) -> None:
     node.size = pos - node.offset
 
 
-def _header(leaves: Leaves, parent: Node) -> int:
-    name = leaves.node(parent, "key", "string", parent.offset)
-    bits, pos = leaves.bits(name, parent.offset, 5)
+def _header(builder: NodeBuilder, parent: Node) -> int:
+    name = builder.node(parent, "key", "string", parent.offset)
+    bits, pos = builder.bits(name, parent.offset, 5)
     if bits & 1:
-        leaves.stop(name, "null or negative name length", parent.offset)
-    pos = leaves.content(name, pos, bits >> 1)
+        builder.stop(name, "null or negative name length", parent.offset)
+    pos = builder.content(name, pos, bits >> 1)
     assert isinstance(name.value, bytes)
     name.meaning = ""
     try:
         name.value = name.value.decode()
     except UnicodeDecodeError as error:
-        leaves.stop(name, f"name is not UTF-8: {error.reason}", name.offset, "UTF-8")
-    _, pos = _counted(leaves, parent, "value", pos)
+        builder.stop(name, f"name is not UTF-8: {error.reason}", name.offset, "UTF-8")
+    _, pos = _counted(builder, parent, "value", pos)
     return pos

@@ -1,14 +1,14 @@
-"""A recording of what passed through a proxy: JSON, one entry a line.
+"""Writes and reads recordings of a proxy's traffic: JSON, one entry per line.
 
 The first line is `{"kproto_recording": 1}`. Each other line is an entry with `us` (microseconds
 since 1970), `c` (the number of the connection), and one of
 
-- `open`: the client's address, with `to`, the address that it was passed on to;
+- `open`: the client's address, with `to`, the address of the broker;
 - `client` or `broker`: bytes that this side sent, in base64, frames with their sizes;
 - `close`: why the connection ended.
 
 The bytes of one side, in the order of their lines, are its stream. Each line is written whole, so
-that what a crash cuts off is one line at most: a reader gives all before it.
+that a crash truncates at most one line: a reader returns all entries before it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _HEAD: Final = b'{"kproto_recording": 1}\n'
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line: `data` of a `side`, or the begin of a connection, or its end with the reason.
+    """Holds one line: `data` of a `side`, or the beginning or end of a connection.
 
-    `client` and `target` are set at the begin, `closed` at the end.
+    `client` and `target` are set at the beginning; `closed` is set at the end, to its reason.
     """
 
     time_us: int
@@ -65,8 +65,8 @@ class _Writable(Protocol):
 class Recorder:
     """Writes entries to `file` until that would make it larger than `max_bytes`.
 
-    The first entry that does not fit is the last that was tried: `is_full` is then True, and what
-    follows is left out. Raises OSError as the file does, and when it takes less than a line.
+    `is_full` is True after the first entry that does not fit, and further entries are left out.
+    Raises OSError if the file does, or if it accepts only a part of a line.
     """
 
     def __init__(self, file: _Writable, max_bytes: int = DEFAULT_MAX_RECORDED_BYTES) -> None:
@@ -79,7 +79,7 @@ class Recorder:
         file.flush()
 
     def write(self, entry: Entry) -> bool:
-        """Write an entry, one that holds much in several lines; False when there is no room."""
+        """Writes an entry, a large one in several lines; returns False if it does not fit."""
         if self.is_full:
             return False
         lines = b"".join(_lines(entry))
@@ -87,7 +87,7 @@ class Recorder:
             self.is_full = True
             return False
         if self._file.write(lines) != len(lines):
-            self.is_full = True  # what would follow half a line could not be read
+            self.is_full = True  # no reader could parse lines after half a line
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._file.flush()
         self.written += len(lines)
@@ -99,7 +99,8 @@ def _lines(entry: Entry) -> Iterator[bytes]:
     if entry.client is not None:
         yield _line(line | {"open": entry.client, "to": entry.target})
     if entry.side is not None:
-        # By hand, as base64 has nothing to escape, and a recorder keeps up with a connection.
+        # Without json, because base64 needs no escapes and a recorder must be as fast as a
+        # connection.
         head = b'{"us": %d, "c": %d, "%b": "' % (
             entry.time_us,
             entry.connection,
@@ -121,14 +122,14 @@ class _LineReader(Protocol):
 
 
 def is_recording(start: bytes) -> bool:
-    """Whether a file that begins so is a recording."""
+    """Returns whether `start` is the beginning of a recording."""
     return start.lstrip().startswith(b'{"kproto_recording"')
 
 
 def read_recording(file: _LineReader) -> Iterator[Entry]:
-    """The entries of a recording, a last one that was cut off left out.
+    """Yields the entries of a recording, without a truncated last one.
 
-    Raises DecodeError, which names the line, for what is no recording of this form.
+    Raises DecodeError with the number of the line for a file in another format.
     """
     head = _object(file.readline(_MAX_LINE))
     if head is None or head.get("kproto_recording") != 1:

@@ -1,7 +1,7 @@
-"""Keys and values that Kafka itself wrote, as nodes: control records, coordinators, metadata log.
+"""Dissects keys and values that Kafka itself wrote: control records, coordinators, metadata log.
 
-Owns the bytes in front of the messages; the tables of types are those of `kproto.stored`. What is
-no such record stays bytes, and what is broken in one is a fault of the layer `stored`.
+Reads the bytes before the messages; the tables of types are in `kproto.stored`. Other records stay
+bytes, and an error in a stored one is a fault of the layer `stored`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from ..stored.control import ControlRecordType
 from ..stored.coordinator import COORDINATOR_TOPICS
 from ..stored.framed import class_called
 from ..stored.metadata_log import FRAME_VERSION, METADATA_TOPICS
-from .leaves import Leaves
+from .message_reader import MessageReader, UnreadableError
 from .node import Budget, Node
-from .opening import Opening
-from .reading import MessageReader, StopError
-from .secrets import has_secrets, secrets_of
+from .node_builder import NodeBuilder
+from .records_context import RecordsContext
+from .secret_fields import has_secrets, secret_attributes_of
 
 __all__ = ["open_control_record", "open_record"]
 
-#: What stands in the value of each type of control record, and whether a version of its own stands
-#: in front of it.
+#: The message in the value of each type of control record, and whether its own version precedes it.
 _CONTROL: Final = {
     ControlRecordType.ABORT: ("EndTxnMarker", True),
     ControlRecordType.COMMIT: ("EndTxnMarker", True),
@@ -34,122 +33,122 @@ _CONTROL: Final = {
     ControlRecordType.KRAFT_VOTERS: ("VotersRecord", False),
 }
 
-#: Types and versions of the metadata log are kept in a short.
+#: Types and versions in the metadata log are shorts.
 _LARGEST: Final = 32767
 
 
-def open_record(key: Node, value: Node, opening: Opening) -> None:
-    """Take apart key and value of a record of the topic, if it is one that Kafka keeps."""
-    topic = opening.topic
+def open_record(key: Node, value: Node, context: RecordsContext) -> None:
+    """Dissects key and value of a record of the topic, if Kafka itself wrote it."""
+    topic = context.topic
     try:
         if topic in COORDINATOR_TOPICS:
-            _coordinator_record(key, value, COORDINATOR_TOPICS[topic], opening.budget)
+            _coordinator_record(key, value, COORDINATOR_TOPICS[topic], context.budget)
         elif topic in METADATA_TOPICS:
-            _metadata_record(value, METADATA_TOPICS[topic], opening.budget)
-    except StopError:  # the fault stands in the tree
-        _complete(key, opening.budget)
-        _complete(value, opening.budget)
+            _metadata_record(value, METADATA_TOPICS[topic], context.budget)
+    except UnreadableError:  # the tree has the fault
+        _complete(key, context.budget)
+        _complete(value, context.budget)
 
 
 def open_control_record(key: Node, value: Node, budget: Budget) -> None:
-    """Take apart a record of a control batch."""
+    """Dissects a record of a control batch."""
     try:
         _control_record(key, value, budget)
-    except StopError:  # the fault stands in the tree
+    except UnreadableError:  # the tree has the fault
         _complete(key, budget)
         _complete(value, budget)
 
 
 def _complete(node: Node, budget: Budget) -> None:
-    """Put what is not taken apart of a key or value below it, where it was given to children."""
+    """Adds the bytes of a key or value that no child owns as a child, if it has children."""
     reached = max((child.end for child in node.children), default=node.offset + node.own)
-    Leaves(node.source, node.end, budget, node.buffer, "stored").rest(node, reached, node.end)
+    NodeBuilder(node.source, node.end, budget, node.buffer, "stored").rest(node, reached, node.end)
 
 
 def _control_record(key: Node, value: Node, budget: Budget) -> None:
-    leaves, pos = _inside(key, budget, "its key is null; a control record's has 4 bytes")
-    version, number, pos = leaves.number(key, "version", "int16", pos)
+    builder, pos = _inside(key, budget, "its key is null; a control record's has 4 bytes")
+    version, number, pos = builder.number(key, "version", "int16", pos)
     if number < 0:
-        leaves.stop(version, f"its key has version {number}", version.offset, "0 or more")
-    kind, number_of_type, pos = leaves.number(key, "type", "int16", pos)
+        builder.stop(version, f"its key has version {number}", version.offset, "0 or more")
+    kind, number_of_type, pos = builder.number(key, "type", "int16", pos)
     if pos < key.end:
         if number == 0:
-            leaves.stop(key, f"{key.end - pos} bytes behind a key of version 0", pos)
-        leaves.rest(key, pos, key.end)
+            builder.stop(key, f"{key.end - pos} bytes behind a key of version 0", pos)
+        builder.rest(key, pos, key.end)
     if number_of_type not in _CONTROL:
         kind.meaning = "unknown"
         return
     record_type = ControlRecordType(number_of_type)
     kind.meaning = record_type.name
     name, marked = _CONTROL[record_type]
-    leaves, pos = _inside(value, budget, f"its value is null; that of {record_type.name} is not")
+    builder, pos = _inside(value, budget, f"its value is null; that of {record_type.name} is not")
     behind = pos
     if marked:
-        node, version_of_value, behind = leaves.number(value, "version", "int16", pos)
+        node, version_of_value, behind = builder.number(value, "version", "int16", pos)
     else:
         if value.end - pos < 2:
-            leaves.stop(value, "its value ends inside the version", pos, "an int16")
+            builder.stop(value, "its value ends inside the version", pos, "an int16")
         raw = value.source[pos : pos + 2]
         node, version_of_value = value, int.from_bytes(raw, "big", signed=True)
     if version_of_value < 0:
-        leaves.stop(node, f"a version of {version_of_value}", pos, "0 or more")
+        builder.stop(node, f"a version of {version_of_value}", pos, "0 or more")
     highest = class_called(name).VALID_VERSIONS[-1]
     known = version_of_value <= highest
-    _message(leaves, value, name, min(version_of_value, highest), behind, exact=known)
+    _message(builder, value, name, min(version_of_value, highest), behind, exact=known)
 
 
 def _coordinator_record(key: Node, value: Node, types: dict[int, str], budget: Budget) -> None:
-    leaves, pos = _inside(key, budget, "its key is null; it begins with an int16")
-    kind, number, pos = leaves.number(key, "type", "int16", pos)
+    builder, pos = _inside(key, budget, "its key is null; it begins with an int16")
+    kind, number, pos = builder.number(key, "type", "int16", pos)
     name = types.get(number)
     if name is None:
         kind.meaning = "unknown"
-        leaves.rest(key, pos, key.end)
+        builder.rest(key, pos, key.end)
         return
     kind.meaning = name
-    _message(leaves, key, f"{name}Key", class_called(f"{name}Key").LATEST_STABLE, pos)
+    _message(builder, key, f"{name}Key", class_called(f"{name}Key").LATEST_STABLE, pos)
     if value.value is None:
         value.meaning = "a tombstone"
         return
-    leaves, pos = _inside(value, budget, "")
-    node, version, pos = leaves.number(value, "version", "int16", pos)
-    _message(leaves, value, f"{name}Value", version, pos, node)
+    builder, pos = _inside(value, budget, "")
+    node, version, pos = builder.number(value, "version", "int16", pos)
+    _message(builder, value, f"{name}Value", version, pos, node)
 
 
 def _metadata_record(value: Node, types: dict[int, str], budget: Budget) -> None:
-    leaves, pos = _inside(value, budget, "a metadata record has no value")
-    frame, number, pos = leaves.uvarint(value, "frame_version", pos)
+    builder, pos = _inside(value, budget, "a metadata record has no value")
+    frame, number, pos = builder.uvarint(value, "frame_version", pos)
     if number != FRAME_VERSION:
-        leaves.stop(frame, f"frame version {number}", frame.offset, f"{FRAME_VERSION}")
-    kind, api_key, pos = leaves.uvarint(value, "type", pos)
-    version_node, version, pos = leaves.uvarint(value, "version", pos)
+        builder.stop(frame, f"frame version {number}", frame.offset, f"{FRAME_VERSION}")
+    kind, api_key, pos = builder.uvarint(value, "type", pos)
+    version_node, version, pos = builder.uvarint(value, "version", pos)
     for node, held in ((kind, api_key), (version_node, version)):
         if held > _LARGEST:
-            leaves.stop(node, f"{node.name} {held}", node.offset, f"at most {_LARGEST}")
+            builder.stop(node, f"{node.name} {held}", node.offset, f"at most {_LARGEST}")
     name = types.get(api_key)
     if name is None:
         kind.meaning = "unknown"
-        leaves.rest(value, pos, value.end)
+        builder.rest(value, pos, value.end)
         return
     kind.meaning = name
-    _message(leaves, value, name, version, pos, version_node)
+    _message(builder, value, name, version, pos, version_node)
 
 
-def _inside(node: Node, budget: Budget, if_null: str) -> tuple[Leaves, int]:
+def _inside(node: Node, budget: Budget, if_null: str) -> tuple[NodeBuilder, int]:
     """Leaves over the content of `node`, which gives it to its children, and where it begins."""
     content = node.value
     limit = node.end
-    leaves = Leaves(node.source, limit, budget, node.buffer, "stored")
+    builder = NodeBuilder(node.source, limit, budget, node.buffer, "stored")
     if not isinstance(content, bytes):
-        leaves.stop(node, if_null, node.offset)
+        builder.stop(node, if_null, node.offset)
     node.own -= len(content)
     node.value = len(content)
     node.meaning = ""
-    return leaves, limit - len(content)
+    return builder, limit - len(content)
 
 
 def _message(
-    leaves: Leaves,
+    builder: NodeBuilder,
     parent: Node,
     name: str,
     version: int,
@@ -158,38 +157,38 @@ def _message(
     *,
     exact: bool = True,
 ) -> None:
-    """The message of that name up to the end of `parent`."""
+    """Reads the message of that name up to the end of `parent`."""
     cls = class_called(name)
     if version not in cls.VALID_VERSIONS:
         known = cls.VALID_VERSIONS
         reason = f"version {version} of {name} is not one of {known.start} to {known.stop - 1}"
         at = version_node or parent
-        leaves.fault(at, reason, at.offset, f"{known.start} to {known.stop - 1}")
-        leaves.rest(parent, pos, parent.end)
+        builder.fault(at, reason, at.offset, f"{known.start} to {known.stop - 1}")
+        builder.rest(parent, pos, parent.end)
         return
     shape = layout(union()[name.removesuffix("_")], version)
-    root = leaves.node(parent, name, "message", pos)
+    root = builder.node(parent, name, "message", pos)
     root.path = parent.path
     root.value = f"{name} v{version}"
     reader = MessageReader(
         parent.source,
         parent.end,
         name,
-        leaves.budget,
-        secrets=lambda struct: secrets_of(cls, struct),
-        buffer=leaves.buffer,
+        builder.budget,
+        secrets=lambda struct: secret_attributes_of(cls, struct),
+        buffer=builder.buffer,
         layer="stored",
     )
     try:
         end = reader.read(shape, root)
-    except StopError as stopped:
+    except UnreadableError as stopped:
         end = max(stopped.fault.offset, reader.reached)
-        leaves.rest(parent, end, parent.end)
+        builder.rest(parent, end, parent.end)
     else:
         if end < parent.end and exact:
             reason = f"{parent.end - end} bytes stand behind the end of the message"
-            leaves.fault(root, reason, end, "the end of the message")
-        leaves.rest(parent, end, parent.end, "trailing")
+            builder.fault(root, reason, end, "the end of the message")
+        builder.rest(parent, end, parent.end, "trailing")
     if has_secrets(cls):
         for child in parent.children:
             if child.kind in ("unread", "trailing"):

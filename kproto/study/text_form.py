@@ -1,9 +1,8 @@
-"""A tree as text for a terminal of any width.
+"""Prints a tree as text for a terminal of any width.
 
-Owns what of a node stands in which column. On a wide terminal a node is one line: offset, bytes,
-field, value and what it means. On a narrow one the bytes are left out, and what does not fit stands
-on a line of its own. Nothing that bytes hold is printed raw: what is not printable
-is escaped, so that no bytes can command a terminal.
+Lays out the columns of a node. On a wide terminal a node is one line: offset, bytes, field, value
+and meaning. A narrow one has no bytes, and a part that does not fit gets its own line. Characters
+that are not printable are escaped, so that no bytes can control a terminal.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..wire.uuid import Uuid
-from .leaves import shown_text
 from .node import Fault, Node
-from .secrets import HIDDEN
+from .node_builder import printable_text
+from .secret_fields import HIDDEN
 
 __all__ = ["NARROW_COLUMNS", "to_text"]
 
@@ -33,9 +32,9 @@ _FIELD_COLUMNS: Final = 34
 def to_text(
     root: Node, *, width: int = 100, show_secrets: bool = False, about: bool = False
 ) -> Iterator[str]:
-    """The lines of the tree. `width` is that of the terminal, in columns.
+    """Yields the lines of the tree. `width` is that of the terminal, in columns.
 
-    With `about`, what a field is for stands below it, where that is known.
+    With `about`, the purpose of a field is printed below it, if it is known.
     """
     digits = max(len(str(root.size)), 4)
     shown = _SHOWN_BYTES[width >= 120]
@@ -87,7 +86,7 @@ def _narrow(node: Node, depth: int, digits: int, width: int, show_secrets: bool)
 
 
 def _offset(node: Node, digits: int) -> str:
-    """The offset; that in bytes which came of compressed ones has a tilde in front."""
+    """Returns the offset, with a tilde in front for decompressed bytes."""
     return f"{'~' if node.buffer else ' '}{node.offset:>{digits}}"
 
 
@@ -126,7 +125,7 @@ def _value(node: Node, show_secrets: bool) -> str:
     return str(value)
 
 
-#: Kinds of nodes that stand for bytes of which nothing is known.
+#: Kinds of nodes whose bytes are not dissected.
 _WITHOUT_VALUE: Final = frozenset({"unread", "trailing", "cut batch", "unknown tag", "header"})
 
 
@@ -154,7 +153,7 @@ def _of_bytes(value: bytes, meaning: str) -> str:
     size = f"{len(value)} byte{'' if len(value) == 1 else 's'}"
     if meaning or not value:
         return size
-    text = shown_text(value[:_SHOWN_CHARACTERS])
+    text = printable_text(value[:_SHOWN_CHARACTERS])
     return f"{size}  {text}{'…' if len(value) > _SHOWN_CHARACTERS else ''}" if text else size
 
 

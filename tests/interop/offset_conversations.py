@@ -490,7 +490,10 @@ def shown_fields(message: Message, they: Offsets) -> object:
 
 
 def offset_records(talk: Talk) -> Iterable[tuple[Record, int]]:
-    """The records of all partitions, and how many their batches have."""
+    """Return the coordinator records of all partitions, and how many their batches have.
+
+    Control batches are left out: on a shared broker other groups may commit in transactions.
+    """
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS)])
     (topic,) = talk.ask(wanted, 12).topics
     request = FetchRequest(
@@ -511,6 +514,8 @@ def offset_records(talk: Talk) -> Iterable[tuple[Record, int]]:
     for part in answer.responses[0].partitions:
         assert not part.error_code
         for batch in read_batches(part.records or b""):
+            if batch.is_control:
+                continue
             for record in batch.records():
                 yield record, batch.record_count
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kproto.fuzz.case import all_forms
+from kproto.fuzz.case import all_message_versions
 from kproto.fuzz.implementation import Implementation
 from kproto.fuzz.judging import Fault
-from kproto.fuzz.ours import Ours
+from kproto.fuzz.kproto_codec import KprotoCodec
 from kproto.fuzz.run import Plan, Result, run
 from kproto.fuzz.settings import FuzzSettings
 from tests.support.availability import not_available
@@ -26,9 +26,9 @@ OF_THE_LINES = {Fault.GARBAGE, Fault.ORDER, Fault.CRASHED, Fault.LATE}
 
 
 def fuzzed(command: str, kinds: tuple[str, ...] = ("boundary", "value", "length")) -> Result:
-    plan = Plan(all_forms(), cases=1500, kinds=kinds, shrink=False)
+    plan = Plan(all_message_versions(), cases=1500, kinds=kinds, shrink=False)
     with Implementation(command, PATIENT) as implementation:
-        return run(implementation, Ours(), plan, by_kproto=True)
+        return run(implementation, KprotoCodec(), plan, by_kproto=True)
 
 
 @pytest.mark.peers
@@ -57,8 +57,8 @@ def test_kafkas_classes_and_ours_differ_where_it_is_documented() -> None:
     except ReferenceUnavailableError as error:
         not_available("Kafka's own classes", error)
     java = shlex.join([sys.executable, "-m", "tools.reference", "answer"])
-    plan = Plan(all_forms(), seed=11, cases=4000, shrink=False)
+    plan = Plan(all_message_versions(), seed=11, cases=4000, shrink=False)
     with Implementation(java, PATIENT, folder=ROOT) as judge:
-        result = run(Ours(), judge, plan, by_kproto=False)
+        result = run(KprotoCodec(), judge, plan, by_kproto=False)
     assert result.cases == 4000
     assert result.harmful == []

@@ -5,12 +5,14 @@ What ends is written too: a broker that looks every 300 ms shows it, beside the 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+import kproto
 from kproto.broker import BrokerSettings
 from kproto.broker.groups.coordinator_records import (
     group_record,
@@ -44,6 +46,7 @@ from kproto.stored.coordinator import (
 from tests.support.brokers import RunningKafka, StartCluster, StartKafka
 from tests.support.embedded import threaded_broker, threaded_cluster
 from tests.support.raw_connection import ClosedByBrokerError, RawConnection
+from tests.support.transactions import Transaction
 
 from .offset_conversations import Commit, Offsets, offset_records, stored_offsets
 from .talk import PATIENCE_S, Talk, error, ranges
@@ -145,6 +148,27 @@ def test_what_a_real_broker_has_written_is_written_again_the_same(
         ("GroupMetadataKey", False, 3),
         ("GroupMetadataKey", True, 3),
     }
+
+
+def test_markers_of_transactions_are_no_coordinator_records(newest_kafka: RunningKafka) -> None:
+    """Another test may have committed offsets in a transaction, on a broker that is shared."""
+    talk = Talk(newest_kafka.bootstrap, ranges(newest_kafka.bootstrap))
+    name = talk.create("marked")
+    they = Offsets(talk, name)
+    group = they.group("marked")
+
+    async def commit() -> None:
+        async with kproto.Client(newest_kafka.bootstrap) as client:
+            transaction = Transaction(client, group)
+            await transaction.begin()
+            await transaction.commit_offset(group, name, 0, 5)
+            await transaction.end(committed=True)
+            async with client.consumer([(name, 0)], group=group, auto_commit=False) as consumer:
+                assert await consumer.position((name, 0)) == 5  # waits for the marker (KIP-447)
+
+    asyncio.run(commit())
+    (stored,) = stored_offsets(talk, group, they)
+    assert stored[0] == "OffsetCommitKey"
 
 
 def live_and_leave(talk: Talk, they: Offsets, group: str, topic: str, instance: str | None) -> None:

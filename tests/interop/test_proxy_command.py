@@ -90,7 +90,7 @@ async def test_a_cluster_of_several_brokers_behind_one_proxy(
     }
     assert partitions_count > 1
     notices = [line["notice"] for line in running.told if "notice" in line]
-    met = [notice for notice in notices if " is met at 127.0.0.1:" in notice]
+    met = [notice for notice in notices if " is advertised as 127.0.0.1:" in notice]
     assert len(met) == len(brokers) == 3
     assert {notice.split()[3] for notice in met} == set(brokers)
     # Each was met by its own port.

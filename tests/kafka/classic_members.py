@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-from kproto.client.groups.member import Member
+from kproto.client.groups.classic.member import ClassicMember
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import DescribeGroupsRequest
@@ -21,7 +21,7 @@ class Group(Members):
 
     async def member(
         self, *wanted: str | re.Pattern[str], start: bool = True, **settings: Any
-    ) -> tuple[Member, Reading]:
+    ) -> tuple[ClassicMember, Reading]:
         """One more, with short sessions."""
         its = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 100} | settings
         names = [each for each in wanted if isinstance(each, str)]

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from kproto import TopicPattern
-from kproto.client.groups.choosing import GroupMember
+from kproto.client.groups.protocol_selection import GroupMember
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import (

@@ -34,6 +34,7 @@ from kproto.messages.produce_request import PartitionProduceData, TopicProduceDa
 from kproto.protocol.headers import response_class
 from kproto.records import encode_batch, read_records
 from kproto.wire.uuid import Uuid
+from tests.support.leaders import leader_of
 from tests.support.middleman import Middleman
 
 R = TypeVar("R", bound=Response)
@@ -142,7 +143,7 @@ async def test_produce_list_offsets_and_fetch(client: kproto.Client, topic: str)
     """
     connection, versions = await at_every_version(client, ProduceRequest)
     topic_id = (await client.topic(topic)).topic_id
-    node = await client.leader(topic, 0)
+    node = await leader_of(client, topic, 0)
     values = [b"by a producer"]
     async with client.producer() as producer:
         await producer.send(topic, values[0], partition=0)
@@ -202,7 +203,7 @@ async def test_a_produce_without_acks_is_stored(client: kproto.Client, topic: st
     info = await client.topic(topic)
     async with client.producer() as producer:
         await producer.send(topic, b"first", partition=0)
-    connection = await client.connection(await client.leader(topic, 0))
+    connection = await client.connection(await leader_of(client, topic, 0))
     part = PartitionProduceData(index=0, records=encode_batch([(None, b"silent", (), 1)]))
     data = TopicProduceData(name=topic, topic_id=info.topic_id, partition_data=[part])
     await connection.send_only(ProduceRequest(acks=0, timeout_ms=5000, topic_data=[data]))

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 import kproto
-from kproto.client.consumer.fetch_requests import closing_request, fetch_request
-from kproto.client.consumer.sessions import SessionFetch
+from kproto.client.fetch.fetch_requests import closing_request, fetch_request
+from kproto.client.fetch.fetch_session import SessionFetch
 from kproto.messages import FetchRequest
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from kproto.protocol.error_codes import code_of
+from tests.support.leaders import leader_of
 
 PARTITIONS = 4
 
@@ -26,7 +27,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[SessionFetch]:
         seen.append(asked)
         return fetch_request(asked, **others)  # type: ignore[arg-type]  # as it was called
 
-    monkeypatch.setattr("kproto.client.consumer.fetching.fetch_request", noting)
+    monkeypatch.setattr("kproto.client.fetch.fetcher.fetch_request", noting)
     return seen
 
 
@@ -128,7 +129,7 @@ async def test_who_read_a_later_epoch_than_the_leader_knows_is_out_of_range(
     wanted.last_fetched_epoch = info.partitions[0].leader_epoch + 5
     request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1000)
     request.topics = [FetchTopic(topic=topic, topic_id=info.topic_id, partitions=[wanted])]
-    leader = await client.leader(topic, 0)
+    leader = await leader_of(client, topic, 0)
     answer = await client.request(request, broker=leader)
     (part,) = answer.responses[0].partitions
     assert part.error_code == code_of("OFFSET_OUT_OF_RANGE")

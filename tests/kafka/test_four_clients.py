@@ -23,11 +23,11 @@ from kproto.messages.base import Message
 from kproto.records import Record, RecordBatch, read_batches
 from kproto.study import Node, annotate_frame, faults, nodes
 from kproto.study.conversations import Event, Kind, Side
-from kproto.study.flows import of_recording, of_segments
-from kproto.study.listing import Exchange, exchanges
+from kproto.study.exchanges import Exchange, pair_exchanges
+from kproto.study.flows import events_of_recording, events_of_segments
 from kproto.study.pcap import read_segments
 from kproto.study.recording import read_recording
-from tests.support.availability import PREFIX, not_available
+from tests.support.availability import not_available, skip_untested
 from tests.support.brokers import RunningKafka
 from tests.support.packet_capture import Captured, captured
 from tests.support.proxy_command import capture, proxy
@@ -152,7 +152,7 @@ def walk(
         assert done.returncode == 0, done.stderr[-3000:]
         running.end()
     with recording.open("rb") as file:
-        found = list(exchanges(of_recording(read_recording(file), keep_bytes=True)))
+        found = list(pair_exchanges(events_of_recording(read_recording(file), keep_bytes=True)))
     printed = json.loads(done.stdout.splitlines()[-1])
     return Walk(client, kafka.version, printed, recording, packets, found)
 
@@ -276,7 +276,7 @@ def is_same(recorded: list[dict[str, Any]], seen: list[dict[str, Any]]) -> bool:
 
 def skip_without_packets(walk: Walk) -> None:
     if walk.packets.missing:
-        pytest.skip(f"{PREFIX}a capture of tcpdump: {walk.packets.missing}")
+        skip_untested("a capture of tcpdump", walk.packets.missing, walk.packets.install)
 
 
 def talks(printed: str) -> list[list[dict[str, Any]]]:
@@ -331,7 +331,7 @@ def test_so_is_every_frame_that_was_captured(walk: Walk) -> None:
     skip_without_packets(walk)
     seen: set[str] = set()
     with walk.packets.file.open("rb") as file:
-        for passed in of_segments(read_segments(file), keep_bytes=True):
+        for passed in events_of_segments(read_segments(file), keep_bytes=True):
             if passed.event.data:
                 check_frame(passed.event)
                 seen.add(passed.event.api)

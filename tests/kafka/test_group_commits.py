@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import kproto
-from kproto.client.consumer.committed import (
+from kproto.client.commits.requests import (
     ToCommit,
     commit_answers,
     commit_requests,
     committed_in,
     committed_requests,
 )
-from kproto.client.consumer.topics import GroupStart
+from kproto.client.fetch.start_options import GroupStart
 from kproto.messages import OffsetCommitRequest, OffsetFetchRequest
 from kproto.wire.uuid import ZERO_UUID
 from tests.support.brokers import versions

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kproto import ConfigurationError, TopicPattern
-from kproto.client.groups.consumer_protocol.member import ConsumerMember
-from kproto.client.groups.group_kinds import Kind
+from kproto.client.groups.consumer.member import ConsumerMember
+from kproto.client.groups.group_protocol import GroupProtocol
 from kproto.client.groups.subscription import Subscription
 from kproto.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -185,7 +185,7 @@ async def test_a_new_group_is_one_of_the_consumer_protocol(node848: KafkaNode) -
         await until(lambda: its.places)
         second, others = await group.member(topic, group_protocol="auto")
         await until(lambda: shared(topic, 4, its, others))
-        assert (first.kind, second.kind) == (Kind.CONSUMER, Kind.CONSUMER)
+        assert (first.kind, second.kind) == (GroupProtocol.CONSUMER, GroupProtocol.CONSUMER)
 
 
 async def test_a_classic_group_with_members_stays_one(node848: KafkaNode) -> None:
@@ -195,7 +195,7 @@ async def test_a_classic_group_with_members_stays_one(node848: KafkaNode) -> Non
         await until(lambda: its.places)
         second, others = await group.member(topic, group_protocol="auto", session_timeout_ms=6_000)
         await until(lambda: shared(topic, 4, its, others))
-        assert second.kind is Kind.CLASSIC
+        assert second.kind is GroupProtocol.CLASSIC
         assert await group.classic_state() == "Stable"
         await classic.leave(True)
         await until(lambda: others.places == all_of(topic, 4))
@@ -212,7 +212,7 @@ async def test_assignors_that_are_named_mean_a_classic_group(node848: KafkaNode)
         settings = {"assignors": ["range"], "session_timeout_ms": 6_000}
         member, its = await group.member(topic, group_protocol="auto", **settings)
         await until(lambda: its.places)
-        assert member.kind is Kind.CLASSIC
+        assert member.kind is GroupProtocol.CLASSIC
         assert await group.classic_state() == "Stable"
 
 
@@ -242,7 +242,7 @@ async def test_a_classic_group_is_converted_on_line_and_back(node848: KafkaNode)
         assert len((await group.described()).members) == 2
         third, thirds = await group.member(topic, group_protocol="auto")
         await until(lambda: shared(topic, 4, its, others, thirds))
-        assert third.kind is Kind.CONSUMER  # as the group is one of that by now
+        assert third.kind is GroupProtocol.CONSUMER  # as the group is one of that by now
         assert "lose" not in its.names
         await third.leave(True)
         await newer.leave(True)  # the last of the consumer protocol: the group is classic again
@@ -271,7 +271,7 @@ async def test_a_cluster_that_has_the_protocol_turned_off(start_kafka: StartKafk
         assert 'group_protocol="classic"' in await failed(its)
         member, others = await group.member(topic, group_protocol="auto", session_timeout_ms=6_000)
         await until(lambda: others.places == all_of(topic, 2))
-        assert member.kind is Kind.CLASSIC
+        assert member.kind is GroupProtocol.CLASSIC
 
 
 @pytest.mark.exhaustive

@@ -14,8 +14,8 @@ import pytest
 
 import kproto
 from kproto import Client, KprotoError
-from kproto.client.groups.choosing import GroupMember
-from kproto.client.groups.group_kinds import Kind
+from kproto.client.groups.group_protocol import GroupProtocol
+from kproto.client.groups.protocol_selection import GroupMember
 from kproto.messages import (
     ConsumerGroupHeartbeatRequest,
 )
@@ -191,7 +191,7 @@ async def test_beside_librdkafka_by_one_protocol(node848: KafkaNode, peers_pytho
             await until(lambda: other.changes)
             member, its = await group.member(topic, group_protocol="auto")
             await until(lambda: len(its.places) == 2)
-            assert member.kind is Kind.CONSUMER
+            assert member.kind is GroupProtocol.CONSUMER
             await member.leave(True)
             _, again = await group.member(topic)
             await until(lambda: len(again.places) == 2)

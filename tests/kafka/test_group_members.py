@@ -13,7 +13,7 @@ from kproto import ConfigurationError, KprotoError
 from kproto.client.groups.assignor import Assignor
 from kproto.client.groups.assignors.subscriptions import Subscription as Told
 from kproto.client.groups.assignors.subscriptions import TopicRacks
-from kproto.client.groups.member import Member
+from kproto.client.groups.classic.member import ClassicMember
 from tests.kafka.classic_members import Group
 from tests.kafka.members_of_groups import all_of, shared, until
 from tests.support.availability import not_available
@@ -51,7 +51,7 @@ def was_called(reading: Reading) -> bool:
     return bool(reading.calls)
 
 
-def beats_on(member: Member, before: int) -> bool:
+def beats_on(member: ClassicMember, before: int) -> bool:
     return member._counts.heartbeats > before
 
 
@@ -111,7 +111,7 @@ async def test_partitions_have_one_owner_while_members_change(node: KafkaNode) -
         for assignors in ((COOPERATIVE[0],), ("range",)):
             group.id += "-next"
             readings: list[Reading] = []
-            members: list[Member] = []
+            members: list[ClassicMember] = []
             for _ in range(3):
                 member, reading = await group.member(topic, start=False, assignors=assignors)
                 watched(reading)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.client.consumer.done_ahead import ahead_in
+from kproto.client.commits.incomplete_offsets import ahead_in
 from tests.support.brokers import versions
 
 pytestmark = pytest.mark.parametrize("broker_version", versions())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.client.consumer.fetch import fetch_from
+from kproto.client.fetch.fetcher import fetch_from
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,
     CreateTopicsRequest,
@@ -83,7 +83,7 @@ async def test_the_replica_of_the_readers_rack_is_read(
         asked.append(node)
         return await fetch_from(view, node, *others, **more)
 
-    monkeypatch.setattr("kproto.client.consumer.fetching.fetch_from", noting)
+    monkeypatch.setattr("kproto.client.fetch.fetcher.fetch_from", noting)
     settings = kproto.ClientSettings(rack="c", retry_backoff_ms=20, retry_backoff_max_ms=200)
     async with kproto.Client(cluster.bootstrap, settings) as client:
         await create(client, "near", {0: [1, 3]}, min_insync_replicas="1")

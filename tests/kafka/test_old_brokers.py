@@ -177,7 +177,7 @@ async def test_by_ids_of_producers_or_without(kafka_brokers: Brokers) -> None:
             client.producer() as producer,
         ):
             await producer.send(topic, b"v")
-            identity = producer._accumulator.identity
+            identity = producer._accumulator.producer_state.identity
             assert identity is not None
             assert (identity.producer_id >= 0) == idempotent
 

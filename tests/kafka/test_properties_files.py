@@ -9,7 +9,7 @@ import pytest
 
 from kproto import AuthenticationError, Client
 from kproto.fuzz.broker import BrokerFuzzSettings, fuzz_broker
-from kproto.fuzz.broker_connection import Secured
+from kproto.fuzz.broker_connection import ConnectionSecurity
 from kproto.messages import DescribeClusterRequest
 from kproto.proxy import Proxy, ProxySettings
 from kproto.security.properties import from_properties
@@ -97,7 +97,7 @@ def test_frames_go_out_behind_an_authentication(
         found.bootstrap,
         settings=BrokerFuzzSettings(frames=30, quiet_s=0.1),
         kinds=("sound", "size", "cut"),
-        secured=Secured(found.settings["tls"], found.settings["sasl"]),
+        secured=ConnectionSecurity(found.settings["tls"], found.settings["sasl"]),
     )
     assert result.outcomes["answered"]
     assert not result.outcomes["no connection"]

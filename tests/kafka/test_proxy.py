@@ -38,7 +38,7 @@ async def test_clients_of_a_real_broker_stay_behind_the_proxy(
         )
         await client.request(ListGroupsRequest())
     assert read == [b"%d" % n for n in range(20)]
-    ports = {int(notice.rpartition(":")[2]) for notice in notices if " is met at " in notice}
+    ports = {int(notice.rpartition(":")[2]) for notice in notices if " is advertised as " in notice}
     assert {broker.port for broker in cluster.brokers} <= ports
     named = [each for each in found.coordinators if not each.error_code]
     assert all(each.port in ports for each in named)

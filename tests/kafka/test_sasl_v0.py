@@ -21,10 +21,10 @@ from kproto import Client
 from kproto.messages import AlterUserScramCredentialsRequest
 from kproto.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
 from kproto.protocol.sasl import Credentials, client_exchange
-from kproto.proxy import Proxy, line_as_json, line_as_text
+from kproto.proxy import Proxy, event_as_json, event_as_text
 from kproto.study.conversations import Event, Kind, Side
-from kproto.study.flows import of_recording
-from kproto.study.listing import exchange_as_text, exchanges
+from kproto.study.exchanges import exchange_as_text, pair_exchanges
+from kproto.study.flows import events_of_recording
 from kproto.study.recording import Recorder, read_recording
 from tools.kafka import VERSIONS, KafkaNode
 from tools.setup.ports import LOOPBACK, free_ports
@@ -158,10 +158,12 @@ class Told:
 
     def shown(self) -> bytes:
         """All that anybody reads: the log in both forms, the recording, the list of it."""
-        lines = [line_as_text(event, 1) for event in self.events]
-        lines += [json.dumps(line_as_json(event, 1)) for event in self.events]
+        lines = [event_as_text(event, 1) for event in self.events]
+        lines += [json.dumps(event_as_json(event, 1)) for event in self.events]
         self.file.seek(0)
-        lines += map(exchange_as_text, exchanges(of_recording(read_recording(self.file))))
+        lines += map(
+            exchange_as_text, pair_exchanges(events_of_recording(read_recording(self.file)))
+        )
         return b"".join([*self.recorded().values(), *map(str.encode, lines)])
 
 
@@ -193,7 +195,7 @@ async def test_tokens_pass_and_what_follows_is_read(listeners: Listeners, mechan
     assert PASSWORD.encode() not in shown
     assert not any(token in shown for token in client.tokens if token)
     told.file.seek(0)
-    listed = list(exchanges(of_recording(read_recording(told.file))))
+    listed = list(pair_exchanges(events_of_recording(read_recording(told.file))))
     assert [each.event.api for each in listed] == [
         "SaslHandshake",
         *["SASL token"] * (count // 2),

@@ -11,6 +11,7 @@ import pytest
 import kproto
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START
+from tests.support.leaders import leader_of
 from tests.support.secured import sasl_of
 from tools.kafka import VERSIONS
 from tools.kafka.secured import SecuredKafka
@@ -58,7 +59,7 @@ async def test_each_record_is_stored_once_while_a_leader_dies(
                     all_came.set()
 
         reading = asyncio.create_task(read())
-        killed = await client.leader("secured", 0)
+        killed = await leader_of(client, "secured", 0)
         async with client.producer() as producer:
             for at in range(RECORDS):
                 value = b"%d" % at

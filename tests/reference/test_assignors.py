@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from kproto.broker.coordinators import java_hash
-from kproto.client.cluster.metadata import TopicPartition
+from kproto.client.metadata.cluster import TopicPartition
 from tools.reference import Reference
 from tools.reference.assignors import ASSIGNORS, Group, assigned, groups
 from tools.reference.pairs import RELEASES

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kproto.fuzz.lenient import Deviation
+from kproto.fuzz.lenient_reader import Deviation
 from kproto.messages import FetchRequest
 from kproto.messages.fetch_request import FetchPartition, FetchTopic
 from tools.reference import Reference
@@ -28,7 +28,7 @@ from tools.reference.pairs import forms, pairs
 
 pytestmark = pytest.mark.reference
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "hostile-bytes.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "hostile-bytes.md"
 
 
 @pytest.mark.slow

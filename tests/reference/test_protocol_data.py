@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from kproto.client.cluster.metadata import TopicPartition
 from kproto.client.groups.assignors.subscriptions import Subscription
 from kproto.client.groups.protocol_data import (
     assignment_bytes,
@@ -15,6 +14,7 @@ from kproto.client.groups.protocol_data import (
     read_subscription,
     subscription_bytes,
 )
+from kproto.client.metadata.cluster import TopicPartition
 from kproto.wire.errors import DecodeError
 from tests.unit.client.groups.golden_data import ASSIGNMENTS, SUBSCRIPTIONS
 from tools.reference import Reference

@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 from kproto_pipeline.columns import EVENT_SCHEMA, RECORD_SCHEMA
-from kproto_pipeline.spark.clients import on_loop, with_client
+from kproto_pipeline.spark.client_pool import run_on_loop, with_client
 from kproto_pipeline.spark.data_source import KprotoDataSource
-from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.planning.asking import ranges_to_read
-from kproto_pipeline.spark.planning.ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.reading.read_ahead import read_ahead
+from kproto_pipeline.spark.options.option_table import parse_read_options
+from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
+from kproto_pipeline.spark.planning.offset_reader import plan_batch
+from kproto_pipeline.spark.reading.range_fetcher import fetch_ranges
 
 from kproto.client import Client, CompressionName, NewTopic, ProducerRecord
 from kproto.messages import DeleteRecordsRequest
 from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
 from tests.spark.conftest import Topics
+from tests.support.leaders import leader_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.filterwarnings("ignore:::pyspark")]
 
@@ -198,7 +199,7 @@ def test_a_column_that_is_not_there_is_named(spark: Any, topics: Topics, topic_n
 def delete_records(topics: Topics, topic: str, before: int) -> None:
     async def run() -> None:
         async with Client(topics.bootstrap) as client:
-            leader = await client.leader(topic, 0)
+            leader = await leader_of(client, topic, 0)
             part = DeleteRecordsPartition(partition_index=0, offset=before)
             request = DeleteRecordsRequest(
                 topics=[DeleteRecordsTopic(name=topic, partitions=[part])], timeout_ms=10_000
@@ -238,13 +239,13 @@ def test_records_lost_after_planning(topics: Topics, topic_name: str, fail: bool
             "failOnDataLoss": str(fail),
         }
     )
-    arriving = read_ahead(options, [OffsetRange(topic_name, 0, 5, 50)])
+    arriving = fetch_ranges(options, [OffsetRange(topic_name, 0, 5, 50)])
     if fail:
         with pytest.raises(DataLossError, match=r"offset 5 is out of range.*failOnDataLoss"):
             list(arriving)
     else:
         assert b"value 20" in b"".join(fetched.records for _, fetched in arriving)
-    assert on_loop(fetching()) == 0
+    assert run_on_loop(fetching()) == 0
 
 
 def test_closing_a_read_ends_its_fetching(topics: Topics, topic_name: str) -> None:
@@ -258,11 +259,11 @@ def test_closing_a_read_ends_its_fetching(topics: Topics, topic_name: str) -> No
             "bufferBytes": "5000",
         }
     )
-    arriving = read_ahead(options, [OffsetRange(topic_name, 0, 0, 5_000)])
+    arriving = fetch_ranges(options, [OffsetRange(topic_name, 0, 0, 5_000)])
     assert next(arriving)
-    assert on_loop(fetching()) == 1
+    assert run_on_loop(fetching()) == 1
     arriving.close()
-    assert on_loop(fetching()) == 0
+    assert run_on_loop(fetching()) == 0
 
 
 @pytest.mark.parametrize("fail", [True, False])
@@ -278,15 +279,15 @@ def test_a_topic_made_anew_while_it_is_read(topics: Topics, topic_name: str, fai
             "failOnDataLoss": str(fail),
         }
     )
-    (wanted,) = with_client(options.client, lambda client: ranges_to_read(client, options))
-    arriving = read_ahead(options, [wanted])
+    (wanted,) = with_client(options.client, lambda client: plan_batch(client, options))
+    arriving = fetch_ranges(options, [wanted])
     read = [next(arriving)]
     make_anew(topics, topic_name, b"anew")
     with pytest.raises(DataLossError, match=r"made anew.*load") if fail else nullcontext():
         read.extend(arriving)
     assert b"anew" not in b"".join(fetched.records for _, fetched in read)
     with pytest.raises(DataLossError, match="made anew") if fail else nullcontext():
-        assert list(read_ahead(options, [wanted])) == [], "a task that begins later"
+        assert list(fetch_ranges(options, [wanted])) == [], "a task that begins later"
 
 
 def make_anew(topics: Topics, topic: str, value: bytes) -> None:

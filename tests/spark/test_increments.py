@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kproto_pipeline.job import JobCounts, JobSettings, OutputExistsError, run
 from kproto_pipeline.job.settings import DeadLetters, Output
-from kproto_pipeline.spark.planning.ranges import DataLossError
+from kproto_pipeline.spark.planning.offset_ranges import DataLossError
 
 from kproto.client import Client, NewTopic, ProducerRecord
 from tests.spark.conftest import Topics
@@ -94,18 +94,18 @@ def test_new_topics_and_lost_ones(
     embedded_topics.fill(b, [event(2)], partitions=3)
     assert run(spark, wanted).counts.valid == 1
 
-    async def made_anew() -> None:
+    async def recreated_partitions() -> None:
         async with Client(embedded_topics.bootstrap) as client:
             await client.delete_topics(a)
             await client.create_topics(NewTopic(a))
 
-    asyncio.run(made_anew())
+    asyncio.run(recreated_partitions())
     send(embedded_topics, a, event(3), event(4), event(1))
     with pytest.raises(DataLossError, match=f"{a}-0: the topic was made anew"):
         run(spark, wanted)
     passing = replace(wanted, source={**wanted.source, "failOnDataLoss": "false"})
     told: list[str] = []
-    found = run(spark, passing, watcher=Told(told))
+    found = run(spark, passing, listener=Told(told))
     assert found.counts == JobCounts(3, 2, 0, 1, 2)
     assert f"{a}-0: the topic was made anew" in told[1]
     assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1, "4": 1}
@@ -171,7 +171,7 @@ def test_a_format_that_is_no_files_is_written_at_least_once(
             raise RuntimeError("killed")
 
     with pytest.raises(RuntimeError, match="killed"):
-        run(spark, wanted, watcher=Told(told), at=killed)
+        run(spark, wanted, listener=Told(told), at=killed)
     assert "the format jdbc is written at least once" in told[0]
     again = run(spark, wanted)
     assert again.counts == JobCounts(2, 0, 0, 2, 0)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kproto_cloudevents import CloudEvent, to_kafka
 from kproto_pipeline.job import CountMismatchError, JobCounts, OutputExistsError, run_job
-from kproto_pipeline.job.increments import agreed
-from kproto_pipeline.job.running import undone_after_failure
+from kproto_pipeline.job.increment_writer import reconciled_counts
+from kproto_pipeline.job.job_cleanup import cleanup_on_failure
 
 from kproto.client import ProducerRecord
 from tests.spark.conftest import Topics
@@ -161,7 +161,7 @@ def test_no_task_runs_any_more_when_a_failed_block_is_undone(spark: Any, tmp_pat
         executors = spark.sparkContext.statusTracker().getExecutorInfos()
         running.append(sum(executor.numRunningTasks for executor in executors))
 
-    with pytest.raises(Exception, match="of its own"), undone_after_failure(spark, undo):
+    with pytest.raises(Exception, match="of its own"), cleanup_on_failure(spark, undo):
         spark.sparkContext.parallelize(range(2), 2).foreach(write)
     assert running == [0]
     assert not spark.sparkContext.getJobTags()
@@ -179,4 +179,4 @@ def test_counts_that_do_not_agree_are_an_error(
     seen: dict[str, int], written: dict[str, int]
 ) -> None:
     with pytest.raises(CountMismatchError, match="9 records were read"):
-        agreed(seen, written)
+        reconciled_counts(seen, written)

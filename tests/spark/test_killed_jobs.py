@@ -16,12 +16,12 @@ from kproto_pipeline.job import (
     JobSettings,
     OutputBusyError,
     OutputDamagedError,
-    increments,
+    increment_writer,
+    job_run,
     output_files,
     run,
-    runs,
 )
-from kproto_pipeline.job.locks import only_run
+from kproto_pipeline.job.output_lock import lock_output
 from kproto_pipeline.job.settings import DeadLetters, Output
 
 from tests.spark.conftest import Topics
@@ -39,8 +39,8 @@ class Killed(BaseException):
 @pytest.fixture
 def no_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is killed clears nothing away."""
-    for module in (increments, runs):
-        monkeypatch.setattr(module, "undone_after_failure", lambda spark, undo: nullcontext())
+    for module in (increment_writer, job_run):
+        monkeypatch.setattr(module, "cleanup_on_failure", lambda spark, undo: nullcontext())
 
 
 def killed_at(step: str, times: int = 1) -> Callable[[str], None]:
@@ -70,7 +70,7 @@ def settings(topics: Topics, topic: str, folder: Path, mode: Any, **more: Any) -
     return JobSettings(source, Output(str(folder / "lake")), mode=mode, max_records=2, **more)
 
 
-STEPS = [step for step in increments.STEPS if step != "dead letters written"]
+STEPS = [step for step in increment_writer.STEPS if step != "dead letters written"]
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ def test_killed_at_each_step_and_run_again(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path, letters: bool, times: int
 ) -> None:
     embedded_topics.fill(topic_name, RECORDS)
-    for step in increments.STEPS if letters else STEPS:
+    for step in increment_writer.STEPS if letters else STEPS:
         folder = tmp_path / step
         wanted = settings(
             embedded_topics,
@@ -161,7 +161,7 @@ def test_killed_where_a_move_takes_many_steps(
     with pytest.raises(Killed):
         run(spark, wanted, at=killed_at("moved without manifest"))
     told: list[str] = []
-    run(spark, wanted, watcher=Told(told))
+    run(spark, wanted, listener=Told(told))
     assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
     assert "a reader may see a part of an increment" in told[0]
 
@@ -172,16 +172,16 @@ class Told:
     def __init__(self, told: list[str]) -> None:
         self.told = told
 
-    def begun(self, number: int, plan: Any, behind: int) -> None:
+    def on_increment_started(self, number: int, plan: Any, behind: int) -> None:
         pass
 
-    def made(self, manifest: Any) -> None:
+    def on_increment_published(self, manifest: Any) -> None:
         pass
 
-    def lost(self, what: str) -> None:
+    def on_data_loss(self, what: str) -> None:
         self.told.append(what)
 
-    def promised(self, what: str) -> None:
+    def on_delivery_guarantee(self, what: str) -> None:
         self.told.append(what)
 
 
@@ -190,7 +190,7 @@ def test_one_run_at_a_time(
 ) -> None:
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
-    with only_run(tmp_path / "lake"), pytest.raises(OutputBusyError, match="another run writes"):
+    with lock_output(tmp_path / "lake"), pytest.raises(OutputBusyError, match="another run writes"):
         run(spark, wanted)
 
     def overtaken(step: str) -> None:

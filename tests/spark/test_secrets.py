@@ -138,7 +138,7 @@ def shown(
 
 
 #: Where Spark shows options with `spark.sql.ui.explainMode=extended` and `spark.sql.planChangeLog`,
-#: hidden by what they look like alone: docs/spark-cluster.md names these places.
+#: hidden by what they look like alone: docs/how-to/spark-cluster.md names these places.
 SHOWN_BY_SPARK = ("file events/", "file spark.log", "page SQL/execution/", "page api/v1/appl")
 
 

@@ -10,24 +10,25 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from kproto.client.client import Client
-from kproto.client.cluster.metadata import TopicPartition
-from kproto.client.cluster.view import ClusterView
-from kproto.client.groups.choosing import GroupMember
-from kproto.client.groups.consumer_protocol.member import ConsumerMember
-from kproto.client.groups.member import Member
+from kproto.client.groups.classic.member import ClassicMember
+from kproto.client.groups.consumer.member import ConsumerMember
+from kproto.client.groups.protocol_selection import GroupMember
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
+from kproto.client.metadata.cluster import TopicPartition
+from kproto.client.metadata.cluster_view import ClusterView
 from kproto.wire.errors import KprotoError
 
 __all__ = ["Reading", "made", "made_as"]
 
-M = TypeVar("M", ConsumerMember, GroupMember, Member)
+M = TypeVar("M", ConsumerMember, GroupMember, ClassicMember)
 
 
 class Reading:
     """An `Owner`. With `held` a revoke waits until it is set, as for a record in hand.
 
-    With `telling` so does the word of a loss: one that is cancelled is told by the next `lose`.
+    With `telling` so does the call for a loss: a cancelled one is repeated by the next
+    `on_partitions_lost`.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,7 @@ class Reading:
         """What was called, in order."""
         return [name for name, _ in self.calls]
 
-    def owned(self) -> Collection[TopicPartition]:
+    def owned_partitions(self) -> Collection[TopicPartition]:
         return frozenset(self.places)
 
     async def revoke(self, places: Collection[TopicPartition], until: float) -> None:
@@ -61,7 +62,7 @@ class Reading:
         self._note("revoke", places)
         self.places.difference_update(places)
 
-    async def lose(self, places: Collection[TopicPartition]) -> None:
+    async def on_partitions_lost(self, places: Collection[TopicPartition]) -> None:
         assert set(places) <= self.places
         self._note("lose", places)
         self.places.difference_update(places)
@@ -74,10 +75,10 @@ class Reading:
         self._note("assign", places)
         self.places.update(places)
 
-    def failed(self, error: KprotoError) -> None:
+    def on_member_failed(self, error: KprotoError) -> None:
         self.error = error
 
-    def is_slow(self, now: float) -> bool:
+    def poll_interval_exceeded(self, now: float) -> bool:
         return self.is_late
 
     async def until_true(self, condition: Callable[[], object]) -> None:
@@ -88,9 +89,9 @@ class Reading:
 
 def made(
     client: Client, settings: GroupSettings, wanted: str | Subscription
-) -> tuple[Member, Reading]:
+) -> tuple[ClassicMember, Reading]:
     """A member of a classic group that is not started yet, and who reads for it."""
-    return made_as(Member, client, settings, wanted)
+    return made_as(ClassicMember, client, settings, wanted)
 
 
 def made_as(

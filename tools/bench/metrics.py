@@ -20,7 +20,7 @@ from typing import Final
 
 from kproto import Client, NewTopic
 from kproto.broker import Broker
-from kproto.client.cluster import view
+from kproto.client.metadata import cluster_view as view
 from kproto.client.observing.observer import NullObserver, Observer
 from tools.bench.serving import served_by
 
@@ -48,7 +48,7 @@ async def many(bootstrap: str, records: int) -> float:
             for _ in range(records // len(values)):
                 await producer.send_many("many", values)
         read = 0
-        async for fetched in client.consumer("many", stop_at_end=True).batches():
+        async for fetched in client.consumer("many", stop_at_end=True).record_lists():
             read += len(fetched.records)
         spent = time.process_time() - began
         assert read >= records - records % len(values)

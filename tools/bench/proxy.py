@@ -65,7 +65,7 @@ class Work(NamedTuple):
 
 WORKS: Final = (
     Work("kproto, send_many", "kproto", "produce", reads=False),
-    Work("kproto, consume by batches()", "kproto", "batches", reads=True),
+    Work("kproto, consume by record_lists()", "kproto", "batches", reads=True),
     Work("kproto, one acknowledged send at a time, p50", "kproto", "send", reads=False, sends=True),
     Work("confluent-kafka, produce", "confluent_kafka", "produce", reads=False),
     Work("confluent-kafka, consume", "confluent_kafka", "batches", reads=True),

@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import trustme
 
 from kproto import ClientSettings, OAuthBearer, Plain, ScramSha256, ScramSha512, Tls
-from kproto.client.connections.broker_connection import BrokerConnection
+from kproto.client.network.connection import BrokerConnection
 from kproto.client.settings import Address
 from kproto.messages import (
     API_KEYS,
@@ -257,7 +257,7 @@ async def streams(broker: Broker, request: Request[Any], count: int, *, tls: boo
     """The same bytes by asyncio's streams: each answer is read whole."""
     address, contexts = broker.at(tls=tls)
     reader, writer = await asyncio.open_connection(
-        address.host, address.port, ssl=contexts.at_hand() if tls else None
+        address.host, address.port, ssl=contexts.cached() if tls else None
     )
     _, data = ClientConnection("kproto").send(request, type(request).LATEST_STABLE)
     began = time.process_time()
@@ -273,7 +273,7 @@ async def streams(broker: Broker, request: Request[Any], count: int, *, tls: boo
 async def one_buffer(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
     """The same bytes by a client that does nothing with them."""
     address, contexts = broker.at(tls=tls)
-    context = contexts.at_hand() if tls else None
+    context = contexts.cached() if tls else None
     transport, protocol = await asyncio.get_running_loop().create_connection(
         Counting, address.host, address.port, ssl=context
     )
@@ -295,7 +295,7 @@ async def _size_of_answer(
     address: Address, contexts: TlsContexts, request: Request[Any], *, tls: bool
 ) -> int:
     reader, writer = await asyncio.open_connection(
-        address.host, address.port, ssl=contexts.at_hand() if tls else None
+        address.host, address.port, ssl=contexts.cached() if tls else None
     )
     _, data = ClientConnection("kproto").send(request, type(request).LATEST_STABLE)
     writer.write(data)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import get_args
 
-from kproto.client.consumer.running.settings import Order
+from kproto.client.processing.settings import Order
 
 from .proof import Plan, prove
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kproto.client.consumer.running.settings import Order
+from kproto.client.processing.settings import Order
 
 from .work import Fate, fate_of, key_of
 

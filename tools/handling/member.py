@@ -17,7 +17,7 @@ from collections import Counter
 from typing import Any, cast
 
 import kproto
-from kproto.client.consumer.running.settings import Order
+from kproto.client.processing.settings import Order
 
 from .work import DEAD, GROUP, TOPIC, Fate, fate_of, stall_of
 

@@ -13,9 +13,9 @@ from typing import Final
 
 import kproto
 from kproto.broker import Broker, BrokerSettings
-from kproto.client.consumer.commit_labels import unlabelled
-from kproto.client.consumer.done_ahead import ahead_in
-from kproto.client.consumer.running.settings import Order
+from kproto.client.commits.incomplete_offsets import ahead_in
+from kproto.client.commits.topic_labels import unlabelled
+from kproto.client.processing.settings import Order
 from kproto.messages import OffsetCommitKey, OffsetCommitValue
 from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
 

@@ -4,7 +4,7 @@
     .venv/bin/python -m tools.kill_test --records 20000 --kills 2 --seed 7
 
 `account` counts what was acknowledged and what readers saw, `run` does it on a real cluster,
-`page` writes the verdict into docs/reliability.md.
+`page` writes the verdict into docs/evidence/reliability.md.
 """
 
 from .account import Account, Sightings

@@ -61,7 +61,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--version", default="4.4.0", help="of Kafka; default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print plain data")
-    parser.add_argument("--write", action="store_true", help="also into docs/reliability.md")
+    parser.add_argument(
+        "--write", action="store_true", help="also into docs/evidence/reliability.md"
+    )
     return parser
 
 

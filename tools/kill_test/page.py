@@ -1,4 +1,4 @@
-"""The verdict of a kill test, for the terminal, for programs and for docs/reliability.md."""
+"""The verdict of a kill test for the terminal, programs and docs/evidence/reliability.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .run import Result
 
 __all__ = ["PAGE", "PART", "facts", "table"]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "reliability.md"
 PART = "kill-test"
 
 

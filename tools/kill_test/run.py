@@ -197,7 +197,7 @@ class _Run:
         for _ in range(self._plan.kills):
             await asyncio.sleep(0.5 + chance.random())
             partition = chance.randrange(self._plan.partitions)
-            number = await self._watching.leader(TOPIC, partition)
+            number = (await self._watching.topic(TOPIC)).partitions[partition].leader
             node = self._cluster.node(number)
             await asyncio.to_thread(node.kill)
             async with self._kills_begun:
@@ -222,7 +222,7 @@ class _Run:
     async def read_all(self, client: kproto.Client) -> None:
         """Read all batches up to the end, as one who comes later does."""
         seen, account = self._result.after, self._account
-        async for fetched in client.consumer(TOPIC, stop_at_end=True).batches():
+        async for fetched in client.consumer(TOPIC, stop_at_end=True).record_lists():
             for record in fetched.records:
                 seen.saw(record.partition, record.offset, record.value, account)
 

@@ -1,4 +1,4 @@
-"""`python -m tools.properties.page`: the table of docs/security-properties.md, made of the data."""
+"""`python -m tools.properties.page` writes the table of docs/reference/client-properties.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from kproto.security.property_table import IGNORED_PREFIXES, ROWS, Row
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "security-properties.md"
+PAGE = ROOT / "docs" / "reference" / "client-properties.md"
 NAMES = ROOT / "kproto" / "security" / "client_names.toml"
 
 BEGIN = "<!-- made by python -m tools.properties.page -->\n"

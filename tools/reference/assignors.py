@@ -9,12 +9,12 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from kproto.client.cluster.metadata import TopicPartition
 from kproto.client.groups.assignors.ranges import assign_ranges
 from kproto.client.groups.assignors.roundrobin import assign_in_turns
 from kproto.client.groups.assignors.sticky import assign_cooperatively, assign_stickily
 from kproto.client.groups.assignors.sticky_data import cooperative_user_data, sticky_user_data
 from kproto.client.groups.assignors.subscriptions import Assign, Assignment, Subscription
+from kproto.client.metadata.cluster import TopicPartition
 
 from .process import Operation, Outcome, Reference, ReferenceFailedError, records_question
 

@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import islice
 from typing import Final, NamedTuple
 
-from kproto.fuzz.lenient import Deviation, Unreadable, read_leniently
+from kproto.fuzz.lenient_reader import Deviation, UnreadableMessageError, read_leniently
 from kproto.fuzz.mutations import mutations
 from kproto.schema.definitions import union
 from kproto.schema.layout import layout
@@ -120,7 +120,7 @@ def _deviation(form: Form, data: bytes, taken: int) -> Deviation | None:
     """The first that is met in these bytes, if a lenient walk takes `taken` of them."""
     try:
         end, found = read_leniently(layout(union()[form.name], form.version), data)
-    except Unreadable:
+    except UnreadableMessageError:
         return None
     return found[0] if found and end == taken else None
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kproto.client.cluster.metadata import TopicPartition
 from kproto.client.groups.assignors.subscriptions import Subscription
+from kproto.client.metadata.cluster import TopicPartition
 
 from .process import Operation, Outcome, Reference, ReferenceFailedError, records_question
 

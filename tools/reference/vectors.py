@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kproto.fuzz.vectors import chosen, vector_line
+from kproto.fuzz.vectors import vector_line, vector_messages
 from kproto.messages.base import Message
 from kproto.schema.definitions import union
 
@@ -45,7 +45,7 @@ def vectors() -> Iterator[Vector]:
     for form, pairs in forms().items():
         names = {pair.release: (pair.name, pair.version) for pair in pairs}
         found: dict[bytes, Message] = {}
-        for made in chosen(form.message, form.version):
+        for made in vector_messages(form.message, form.version):
             found.setdefault(made.encode(form.version), made)
         for data, made in found.items():
             yield Vector(form, form.message.API_KEY, names, made.to_json(form.version), data)

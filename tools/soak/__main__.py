@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("seconds", type=float, nargs="?", default=600.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--svg", type=Path, help="draw the samples into this file")
-    parser.add_argument("--write", action="store_true", help="into docs/reliability.md")
+    parser.add_argument("--write", action="store_true", help="into docs/evidence/reliability.md")
     options = parser.parse_args(arguments)
     # What faults make the client say is not what this is about.
     logging.getLogger("kproto").setLevel(logging.CRITICAL)
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         options.svg.write_text(picture, encoding="utf-8")
     if options.write:
         PICTURE.write_text(picture, encoding="utf-8")
-        write_part(DOCS / "reliability.md", "soak", text)
+        write_part(DOCS / "evidence" / "reliability.md", "soak", text)
     return 0 if is_right else 1
 
 

@@ -9,7 +9,7 @@ from .run import Result
 
 __all__ = ["PAGE", "PART", "table"]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "reliability.md"
 PART = "spark-kill-test"
 
 _NAMES = {"kproto": 'format("kproto")', "kafka": 'the JVM connector, format("kafka")'}

@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--gentle", action="store_true", help="nobody is killed, stalled or slow")
     add("--keep", type=Path, metavar="FOLDER", help="a new one: what members and broker wrote down")
     add("--json", action="store_true", help="print plain data")
-    add("--write", action="store_true", help="also into docs/groups.md")
+    add("--write", action="store_true", help="also into docs/evidence/reliability.md")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The verdict of a storm, for the terminal, for programs and for docs/groups.md."""
+"""The verdict of a storm for the terminal, programs and docs/evidence/reliability.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .run import Plan, Result
 
 __all__ = ["PAGE", "facts", "part_of", "table"]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "groups.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "reliability.md"
 
 
 def part_of(plan: Plan) -> str:

@@ -43,7 +43,7 @@ _NOT_CONVERTED: Final = (
     "Cannot upgrade the classic group members to consumer group because the embedded consumer "
     "protocol is malformed"
 )
-#: All of groups that are converted: see docs/findings.md.
+#: All of groups that are converted: see docs/evidence/findings.md.
 _KNOWN_ENDS: Final = (
     # JoinGroup is answered so to who waits for its end meanwhile.
     KnownEnd("aiokafka", "", "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"),

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...wire.errors import ConfigurationError
-from ..cluster.metadata import TopicPartition
+from ..fetch.start_options import checked_topics
 from ..groups.subscription import Subscription, TopicPattern
-from .topics import checked_topics
+from ..metadata.cluster import TopicPartition
 
 __all__ = ["wanted_by_a_group", "with_topics"]
 

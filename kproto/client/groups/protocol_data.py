@@ -18,7 +18,7 @@ from ...protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from ..cluster.metadata import TopicPartition
+from ..metadata.cluster import TopicPartition
 from .assignors.subscriptions import NO_GENERATION, Subscription, java_sorted
 
 __all__ = [

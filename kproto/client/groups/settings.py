@@ -10,7 +10,7 @@ from typing import Final, Literal
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from .assignor import ASSIGNORS, Assignor, assignors_called, cooperate
-from .unused import IN_CONSUMER, unused
+from .ignored_settings import IN_CONSUMER, unused
 
 __all__ = ["BEATS_IN_TIME", "DEFAULT_ASSIGNORS", "GroupSettings"]
 
@@ -94,8 +94,8 @@ class GroupSettings:
         _check_instance(self.instance_id)
         for name, least in _TIMES.items():
             check_whole_number(name, getattr(self, name), least, _MOST_MS)
-        beats = self.group_protocol != "consumer"  # else the broker says how often
-        if beats and self.heartbeat_interval_ms >= self.session_timeout_ms:
+        heartbeat_due = self.group_protocol != "consumer"  # else the broker says how often
+        if heartbeat_due and self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ConfigurationError(
                 f"heartbeat_interval_ms is {self.heartbeat_interval_ms} and session_timeout_ms "
                 f"{self.session_timeout_ms}; the first must be smaller, best a third or less"

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...wire.errors import ConfigurationError
-from ..cluster.metadata import TopicInfo
+from ..metadata.cluster import TopicInfo
 
 __all__ = ["Subscription", "TopicPattern"]
 

@@ -1,24 +1,24 @@
-"""Records that wait for their partitions, and when which batch goes to which broker.
+"""Batches records by partition, and decides which batch is sent to which broker, and when.
 
 Decisions on plain data, without a loop: `plan` says what to send now and when to look again,
-`came_back` what a failure leads to. The order of a partition holds through every retry:
+`on_failure` what follows a failure. These rules keep the order of a partition through every retry:
 
-- With idempotence up to `max_in_flight` batches of a partition are under way. A broker takes them
-  in the order of their sequence numbers alone (KIP-98), so one that overtook another is refused
-  with OUT_OF_ORDER_SEQUENCE_NUMBER and goes again. Until the first batch under a producer id is
-  stored it goes alone: a broker that knows nothing of the id takes any number.
-- Once a batch comes back, those behind it come back too before any goes again, in their order.
-- Once a batch has failed for good, the numbers behind it fit no more. Those that may have been sent
-  go again under their old numbers until the broker stores or refuses one; then it and all behind
-  it begin anew, under the next epoch of the producer id (KIP-360). Bytes of the old epoch that the
-  network held until then are refused. Each partition has its own epoch, as brokers keep one a
-  partition.
-- What begins anew is not stored, and never will be: where the network may hold bytes of the failed
-  batch and of the refused one, which the broker would take one after the other, the refused one
-  fails as well. So nothing is stored twice.
-- A batch that is too large for the broker is split, down to single records; its parts go one after
-  the other, under the numbers that their records had.
-- Without idempotence one batch of a partition is under way at a time.
+- With idempotence up to `max_in_flight` batches of a partition are in flight. A broker appends them
+  only in the order of their sequences (KIP-98): it refuses a batch that overtook another one with
+  OUT_OF_ORDER_SEQUENCE_NUMBER, and the producer retries it. The first batch under a producer id is
+  sent alone until it is acked: a broker that does not know the id accepts any sequence.
+- After a batch has failed, the batches behind it must fail or be acked before any is retried, and
+  all are retried in their order.
+- After a batch has failed for good, no later sequence fits. Batches that may have been sent are
+  retried under their old sequences until the broker appends or refuses one; that one and all later
+  batches restart under the next epoch of the producer id (KIP-360). The broker refuses bytes of the
+  old epoch that the network still holds.
+- A batch restarts only if it is not stored and never will be. If the network may hold both the
+  failed batch and the refused one, which the broker would append one after the other, then the
+  refused one fails as well. So nothing is stored twice.
+- A batch that is too large for the broker is split, down to single records; the parts are sent one
+  after the other, under the sequences of their records.
+- Without idempotence one batch of a partition is in flight.
 """
 
 from __future__ import annotations
@@ -31,20 +31,14 @@ from typing import Final, NamedTuple
 from ...protocol.error_codes import code_of, error_of_code
 from ...records import GrowingBatch
 from ...wire.errors import BrokerResponseError, KprotoError, RequestTimeoutError
-from ..cluster.metadata import TopicPartition
+from ..core.retry import Attempts, Remedy, remedy_of
+from ..metadata.cluster import TopicPartition
 from ..observing.observer import Observer
-from ..retry import Attempts, Remedy, remedy_of
 from ..settings import ClientSettings
-from .batch import (
-    LAST_SEQUENCE,
-    NO_IDENTITY,
-    Batch,
-    Delivery,
-    Identity,
-    identity_behind,
-)
+from .batch import Batch, Delivery
 from .errors import DeliveryError
-from .producer_record import Headers
+from .producer_state import OutOfOrderAction, PartitionSequence, ProducerState
+from .record_validation import Headers
 
 __all__ = ["Accumulator", "PartitionQueue", "Plan"]
 
@@ -74,146 +68,128 @@ _LONG_AGO: Final = float("-inf")
 
 
 class PartitionQueue:
-    """The batches of one partition: that wait, that are under way at `node`, that came back.
+    """The batches of one partition: pending, in flight to the broker `node`, and to be retried.
 
-    `sequence` is the number of the next record under `identity`, None while there is none to be
-    had; `is_known` once the broker has stored a batch under it. Once a batch has failed for good,
-    `identity` is what comes behind it, and the next batch `starts_anew`; `gap_may_close` when the
-    failed one may be stored yet. `has_append_time` when the last answer that tells said that the
-    log has log append time. Metadata must be newer than `suspect_since` to be believed.
+    `sequence` is the producer id, epoch and next sequence number of the partition.
+    `has_append_time` when the last response that says so said that the log has log append time.
+    Metadata must be newer than `suspect_since` to be believed, in seconds of the client's clock.
     """
 
     __slots__ = (
         "attempts",
-        "gap_may_close",
         "has_append_time",
-        "identity",
-        "is_known",
+        "in_flight",
         "node",
+        "ordinals",
         "partition",
-        "returned",
+        "pending",
         "sequence",
-        "starts_anew",
         "suspect_since",
+        "to_retry",
         "topic",
-        "turns",
-        "under_way",
-        "waiting",
     )
 
     def __init__(self, topic: str, partition: int, settings: ClientSettings) -> None:
         self.topic = topic
         self.partition = partition
-        self.waiting: deque[Batch] = deque()
-        self.under_way: list[Batch] = []
-        self.returned: list[Batch] = []
+        self.pending: deque[Batch] = deque()
+        self.in_flight: list[Batch] = []
+        self.to_retry: list[Batch] = []
         self.node = -1
-        self.identity: Identity | None = None
-        self.sequence = 0
-        self.turns = 0
-        self.is_known = False
-        self.starts_anew = False
-        self.gap_may_close = False
+        self.sequence = PartitionSequence()
+        self.ordinals = 0
         self.has_append_time = False
         self.suspect_since = _LONG_AGO
         self.attempts = Attempts(settings)
 
     @property
     def is_empty(self) -> bool:
-        """True when nothing waits and nothing is under way."""
-        return not (self.waiting or self.under_way or self.returned)
+        """True if no batch is pending, in flight, or to be retried."""
+        return not (self.pending or self.in_flight or self.to_retry)
 
     @property
-    def wants_identity(self) -> bool:
-        """True when the next batch has no number yet, and none can be given to it."""
-        return self.identity is None and not self.waiting[0].is_numbered
+    def needs_producer_id(self) -> bool:
+        """True when the next batch has no sequence yet, and the partition no identity for one."""
+        return self.sequence.identity is None and not self.pending[0].has_sequence
 
     def next_at(self, max_in_flight: int) -> float:
-        """When the next batch may go; never, as long as something must come back first."""
-        if not self.waiting or self.returned:
+        """Returns when the next batch may be sent; never while a batch has to be acked first."""
+        if not self.pending or self.to_retry:
             return _NEVER
-        batch = self.waiting[0]
-        if self.under_way:
+        batch = self.pending[0]
+        if self.in_flight:
             # Counted from the oldest: a broker remembers the last five of a producer, not any five.
-            behind = (batch.turn if batch.turn >= 0 else self.turns) - self.under_way[0].turn
-            if behind >= (max_in_flight if self.is_known else 1):
+            behind = (batch.ordinal if batch.ordinal >= 0 else self.ordinals) - self.in_flight[
+                0
+            ].ordinal
+            if behind >= (max_in_flight if self.sequence.is_acked else 1):
                 return _NEVER
-            if batch.parent is not None or self.under_way[-1].parent is not None:
-                return _NEVER  # of parts there are more than were counted
-        if batch.is_numbered:
+            if batch.parent is not None or self.in_flight[-1].parent is not None:
+                return _NEVER  # a split makes more batches than `ordinals` has counted
+        if batch.has_sequence:
             return self.attempts.not_before
-        takes_records = len(self.waiting) == 1 and batch.due > _LONG_AGO
-        if self.under_way and (self.starts_anew or takes_records):
-            return _NEVER  # One that still takes records may as well do so until they are stored.
-        if len(self.waiting) > 1:
+        takes_records = len(self.pending) == 1 and batch.ready_at > _LONG_AGO
+        if self.in_flight and (self.sequence.must_restart or takes_records):
+            return _NEVER  # A batch that still takes records fills while others are in flight.
+        if len(self.pending) > 1:
             return self.attempts.not_before
-        return max(self.attempts.not_before, batch.due)
+        return max(self.attempts.not_before, batch.ready_at)
 
-    def take(self, node: int, identity: Identity) -> Batch:
-        """Let the next batch go to `node`; without a number it gets the next one.
-
-        That is under the queue's own identity, or `identity` where it has none.
-        """
-        batch = self.waiting.popleft()
-        if not batch.is_numbered:
-            if self.identity is None or self.starts_anew:
-                self.identity = self.identity or identity
-                self.sequence = 0
-                self.is_known = self.starts_anew = self.gap_may_close = False
-            batch.is_numbered = True
-            batch.identity = self.identity
-            if self.identity != NO_IDENTITY:
-                batch.sequence = self.sequence
-                self.sequence = (self.sequence + batch.count) & LAST_SEQUENCE
-        if batch.turn < 0:
-            batch.turn = self.turns
-            self.turns += 1
+    def take(self, node: int, state: ProducerState) -> Batch:
+        """Moves the next batch into flight to `node`; a batch without a sequence gets the next."""
+        batch = self.pending.popleft()
+        if not batch.has_sequence:
+            batch.has_sequence = True
+            batch.identity, batch.sequence = state.assign(self.sequence, batch.count)
+        if batch.ordinal < 0:
+            batch.ordinal = self.ordinals
+            self.ordinals += 1
         self.node = node
-        self.under_way.append(batch)
+        self.in_flight.append(batch)
         return batch
 
-    def is_behind_another(self, batch: Batch) -> bool:
-        """True when a batch with a lower number is not settled yet."""
-        return any(other.turn < batch.turn for other in (*self.under_way, *self.returned))
+    def has_unacked_predecessor(self, batch: Batch) -> bool:
+        """True if an earlier batch is in flight or to be retried."""
+        return any(other.ordinal < batch.ordinal for other in (*self.in_flight, *self.to_retry))
 
-    def regroup(self) -> None:
-        """Once nothing is under way any more, let what came back go first, in its order.
+    def requeue_retries(self) -> None:
+        """Puts the batches to retry in front of the pending ones, once no batch is in flight.
 
-        Behind a batch that is not stored none is that had a higher number of the same producer id.
+        After a batch that is not stored, no later batch keeps its sequence.
         """
-        if not self.returned or self.under_way:
+        if not self.to_retry or self.in_flight:
             return
-        self.returned.sort(key=lambda batch: batch.turn)
-        self.waiting.extendleft(reversed(self.returned))
-        self.returned.clear()
+        self.to_retry.sort(key=lambda batch: batch.ordinal)
+        self.pending.extendleft(reversed(self.to_retry))
+        self.to_retry.clear()
         refused = False
-        for batch in self.waiting:
-            refused = refused or not batch.is_numbered
-            if refused and not batch.keeps_number:
-                batch.forget_number()
+        for batch in self.pending:
+            refused = refused or not batch.has_sequence
+            if refused and not batch.keeps_sequence:
+                batch.clear_sequence()
 
 
 def _may_be_stored(error: KprotoError) -> bool:
-    """True when a batch may be stored though it came back with `error`."""
+    """True if a broker may have stored a batch that failed with `error`."""
     return not isinstance(error, BrokerResponseError) or error.code in _MAY_BE_STORED
 
 
 class Plan(NamedTuple):
-    """What to do now: the queues whose next batch goes to which node, those whose leader must be
-    asked for, whether a producer id is wanted; when to look again, and when the oldest batch has
-    had its time, in seconds of the clock.
+    """The next requests: queues whose next batch is sent, by node; queues whose leader is unknown;
+    whether a producer id is needed; when to look again, and when the oldest batch expires, in
+    seconds of the clock.
     """
 
     requests: dict[int, list[PartitionQueue]]
-    unled: list[PartitionQueue]
-    wants_identity: bool
+    unknown_leaders: list[PartitionQueue]
+    needs_producer_id: bool
     next_at: float
     deadline: float
 
 
 class Accumulator:
-    """All queues of a producer. `buffered` is the size in bytes of what is not settled, `given_up`
-    the number of batches that have failed.
+    """Queues batches by partition. `buffered` counts the bytes of incomplete batches;
+    `failed_batches` the batches that failed for good.
     """
 
     def __init__(
@@ -231,32 +207,36 @@ class Accumulator:
         self.settings = settings
         self._observer = observer or Observer(None, monotonic)
         self.batch_bytes = batch_bytes
-        self.identity: Identity | None = None if idempotent else NO_IDENTITY
+        self.producer_state = ProducerState(is_idempotent=idempotent)
         self.takes_headers = True  # brokers that take message sets alone have none
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.busy: dict[TopicPartition, PartitionQueue] = {}
-        self.unsettled: set[asyncio.Future[KprotoError | None]] = set()
-        self.unseen: list[Delivery] = []
+        self.incomplete: set[asyncio.Future[KprotoError | None]] = set()
+        self.unretrieved: list[Delivery] = []
         self.buffered = 0
-        self.given_up = 0
-        self._unseen_most = _UNSEEN_LEAST
+        self.failed_batches = 0
+        self._unretrieved_limit = _UNSEEN_LEAST
         #: How often records of a topic without key have moved on to the next partition (KIP-480).
-        self.turns: dict[str, int] = {}
-        self._idempotent = idempotent
+        self.sticky_moves: dict[str, int] = {}
         self._linger_s = linger_ms / 1000
         self._limit_s = settings.delivery_timeout_ms / 1000
         self._max_in_flight = max_in_flight
         self._monotonic = monotonic
         self._new_future = new_future
 
-    # Records come in
+    @property
+    def _partition_max_in_flight(self) -> int:
+        """Returns the limit of batches in flight for one partition; 1 without sequences."""
+        return self._max_in_flight if self.producer_state.is_idempotent else 1
+
+    # Appending records
 
     def open_batch(self, topic: str, partition: int) -> Batch | None:
-        """The batch of a partition that takes more records, if there is one."""
+        """Returns the batch of a partition that takes more records, if there is one."""
         queue = self.queues.get((topic, partition))
-        if queue is None or not queue.waiting or queue.waiting[-1].turn >= 0:
+        if queue is None or not queue.pending or queue.pending[-1].ordinal >= 0:
             return None
-        return queue.waiting[-1]
+        return queue.pending[-1]
 
     def add(
         self,
@@ -267,9 +247,9 @@ class Accumulator:
         headers: Headers,
         timestamp: int,
     ) -> tuple[Batch, int]:
-        """Put a record into the open batch of its partition; returns the batch and the position.
+        """Appends a record to the open batch of its partition; returns the batch and the position.
 
-        Raises one of `REFUSALS`, of `records.new_record`, for what no record can hold.
+        Raises one of `REFUSALS`, of `records.new_record`, for values that no record can hold.
         """
         batch = self.open_batch(topic, partition)
         if batch is not None:
@@ -278,20 +258,20 @@ class Accumulator:
             if added:
                 self.buffered += added
                 return batch, content.count - 1
-            batch.due = _LONG_AGO  # it is full
-            self._turn(topic)
+            batch.ready_at = _LONG_AGO  # it is full
+            self._move_sticky_partition(topic)
         content = GrowingBatch()
         content.append(key, value, headers, timestamp, self.batch_bytes)
         batch = self._open(topic, partition, content)
         return batch, 0
 
     def add_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
-        """Let a batch that is full already stand behind what the partition has."""
+        """Queues a full batch behind the batches of its partition."""
         before = self.open_batch(topic, partition)
         if before is not None:
-            before.due = _LONG_AGO
+            before.ready_at = _LONG_AGO
         batch = self._open(topic, partition, content)
-        batch.due = _LONG_AGO
+        batch.ready_at = _LONG_AGO
         return batch
 
     def _open(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
@@ -302,25 +282,20 @@ class Accumulator:
         now = self._monotonic()
         due = now + self._linger_s if content.size_in_bytes < self.batch_bytes else _LONG_AGO
         batch = Batch(topic, partition, self._new_future(), content, now, due)
-        self.unsettled.add(batch.future)
+        self.incomplete.add(batch.future)
         self.buffered += content.size_in_bytes
-        queue.waiting.append(batch)
+        queue.pending.append(batch)
         self.busy[topic, partition] = queue
         return batch
 
-    def _turn(self, topic: str) -> None:
-        self.turns[topic] = self.turns.get(topic, 0) + 1
+    def _move_sticky_partition(self, topic: str) -> None:
+        self.sticky_moves[topic] = self.sticky_moves.get(topic, 0) + 1
 
-    def go_without_identity(self) -> None:
-        """Number no batch: the brokers give no producer ids. Only before the first has one."""
-        self._idempotent = False
-        self.identity = NO_IDENTITY
-
-    def hurry(self) -> None:
-        """Let nothing that waits now wait for more records."""
+    def stop_lingering(self) -> None:
+        """Makes all pending batches ready, full or not."""
         for queue in self.busy.values():
-            for batch in queue.waiting:
-                batch.due = _LONG_AGO
+            for batch in queue.pending:
+                batch.ready_at = _LONG_AGO
 
     # Batches go out
 
@@ -330,159 +305,174 @@ class Accumulator:
         led_by: Callable[[str, int, float], int | None],
         in_flight: Callable[[int], int],
     ) -> Plan:
-        """What to do at `now`; `in_flight` says how many requests a node has already."""
+        """Returns what to do at `now`; `in_flight` returns how many requests a node has
+        in flight.
+        """
         plan = Plan({}, [], False, _NEVER, _NEVER)
         next_at = deadline = _NEVER
-        wants_identity = False
+        needs_producer_id = False
+        max_in_flight = self._partition_max_in_flight
         for queue in self.busy.values():
             deadline = min(deadline, self._first_deadline(queue))
-            at = queue.next_at(self._max_in_flight if self._idempotent else 1)
+            at = queue.next_at(max_in_flight)
             if at > now:
                 next_at = min(next_at, at)
                 continue
-            if self.identity is None and queue.wants_identity:
-                wants_identity = True
+            if self.producer_state.identity is None and queue.needs_producer_id:
+                needs_producer_id = True
                 continue
             node = led_by(queue.topic, queue.partition, queue.suspect_since)
             if node is None:
-                plan.unled.append(queue)
-            elif queue.under_way and queue.node != node:
+                plan.unknown_leaders.append(queue)
+            elif queue.in_flight and queue.node != node:
                 continue  # what is at the old leader comes back first
             elif in_flight(node) < self._max_in_flight:
                 plan.requests.setdefault(node, []).append(queue)
-        return plan._replace(wants_identity=wants_identity, next_at=next_at, deadline=deadline)
+        return plan._replace(
+            needs_producer_id=needs_producer_id, next_at=next_at, deadline=deadline
+        )
 
     def next_at(self, groups: Iterable[Iterable[PartitionQueue]]) -> float:
-        """When more of the queues of a plan may go, once what it says has been taken."""
-        in_flight = self._max_in_flight if self._idempotent else 1
+        """Returns when more batches of planned queues may be sent, after the plan is
+        carried out.
+        """
+        max_in_flight = self._partition_max_in_flight
         return min(
-            (queue.next_at(in_flight) for queues in groups for queue in queues), default=_NEVER
+            (queue.next_at(max_in_flight) for queues in groups for queue in queues), default=_NEVER
         )
 
     def is_first(self, batch: Batch, now: float) -> bool:
-        """True when a batch may go at `now`, and nothing of its partition stands before it."""
+        """True if a batch may be sent at `now`, and no batch of its partition precedes it."""
         queue = self.queues[batch.topic, batch.partition]
         return (
-            not queue.under_way
-            and queue.waiting[0] is batch
+            not queue.in_flight
+            and queue.pending[0] is batch
             and queue.next_at(1) <= now
-            and (self.identity is not None or not queue.wants_identity)
+            and (self.producer_state.identity is not None or not queue.needs_producer_id)
         )
 
     def deadline_of(self, batch: Batch) -> float:
-        """When a batch has had its time."""
+        """Returns when a batch expires."""
         return batch.created + self._limit_s
 
     def take(self, queue: PartitionQueue, node: int) -> Batch:
-        """Let the next batch of a queue go to `node`."""
-        assert self.identity is not None or not queue.wants_identity
-        self._turn(queue.topic)
-        return queue.take(node, self.identity or NO_IDENTITY)
+        """Moves the next batch of a queue into flight to `node`."""
+        assert self.producer_state.identity is not None or not queue.needs_producer_id
+        self._move_sticky_partition(queue.topic)
+        return queue.take(node, self.producer_state)
 
     def _first_deadline(self, queue: PartitionQueue) -> float:
-        """When the oldest batch of a queue that is not settled has had its time."""
+        """Returns when the oldest incomplete batch of a queue expires."""
         deadline = _NEVER
-        for batch in (*queue.under_way, *queue.returned):
+        for batch in (*queue.in_flight, *queue.to_retry):
             if not batch.future.done():
                 deadline = min(deadline, self.deadline_of(batch))
-        if queue.waiting:
-            deadline = min(deadline, self.deadline_of(queue.waiting[0]))
+        if queue.pending:
+            deadline = min(deadline, self.deadline_of(queue.pending[0]))
         return deadline
 
     # And come back
 
-    def stored(self, batch: Batch, base_offset: int = -1, log_append_time: int = -1) -> None:
-        """The broker has a batch, from `base_offset` on, where it says so.
+    def on_ack(self, batch: Batch, base_offset: int = -1, log_append_time: int = -1) -> None:
+        """Completes a batch that the broker has stored, from `base_offset` on, if the broker sent
+        it.
 
-        Of one that it had already it says a log append time whatever the topic has: the largest
-        timestamp that it knows of it. What a topic has shows in the answers to others.
+        For a duplicate the broker sends a log append time whatever the topic has: the largest
+        timestamp that it has of the batch. The responses to other batches show whether the topic
+        has one.
         """
-        queue = self._back(batch)
-        if not batch.is_doubtful:
+        queue = self._take_in_flight(batch)
+        if not batch.maybe_stored:
             queue.has_append_time = log_append_time >= 0
         elif log_append_time == batch.content.max_timestamp and not queue.has_append_time:
             log_append_time = -1
         batch.base_offset = base_offset
         batch.log_append_time = log_append_time
-        queue.is_known = queue.is_known or batch.identity == queue.identity
+        queue.sequence.on_ack(batch.identity)
         if queue.attempts.count:
             self._observer.recovered("produce", queue.topic, queue.partition)
         queue.attempts.succeeded()
-        self.settle(batch, None)
-        self._leave(queue)
+        self.complete(batch, None)
+        self._update_busy(queue)
 
-    def came_back(
+    def on_failure(
         self, batch: Batch, error: KprotoError, now: float, *, moved: bool = False
     ) -> None:
-        """A batch was not stored, or nobody knows: it goes again, or its senders are told.
+        """Retries a batch that failed with `error`, or fails its records.
 
-        Where its partition has `moved` to a leader that is known, it goes without a wait (KIP-951).
+        If its partition has `moved` to a leader that is known, the retry skips the backoff
+        (KIP-951).
         """
-        queue = self._back(batch)
+        queue = self._take_in_flight(batch)
         if batch.future.done():  # its time was over while it was under way
-            self._leave(queue)
+            self._update_busy(queue)
             return
-        batch.is_doubtful = batch.is_doubtful or _may_be_stored(error)
+        batch.maybe_stored = batch.maybe_stored or _may_be_stored(error)
         code = error.code if isinstance(error, BrokerResponseError) else 0
-        refused = code == _OUT_OF_ORDER
-        if refused and batch.keeps_number:
-            self._give_up(queue, batch, error)
-        elif refused and self._idempotent and queue.starts_anew:
-            if batch.is_doubtful and queue.gap_may_close:
-                why = "a batch before it failed, and copies of both may still be under way"
-                self._give_up(queue, batch, error_of_code(_OUT_OF_ORDER, why))
-            else:
-                batch.forget_number()  # it is not stored
-                queue.returned.append(batch)
-        elif refused and self._idempotent and queue.is_behind_another(batch):
-            queue.returned.append(batch)
+        action = OutOfOrderAction.APPLY_REMEDY
+        if code == _OUT_OF_ORDER and self.producer_state.is_idempotent:
+            action = queue.sequence.on_out_of_order(
+                keeps_sequence=batch.keeps_sequence,
+                maybe_stored=batch.maybe_stored,
+                has_unacked_predecessor=queue.has_unacked_predecessor(batch),
+            )
+        if action is OutOfOrderAction.FAIL:
+            self._fail_batch(queue, batch, error)
+        elif action is OutOfOrderAction.FAIL_UNRESOLVED:
+            why = "a batch before it failed, and copies of both may still be in flight"
+            self._fail_batch(queue, batch, error_of_code(_OUT_OF_ORDER, why))
+        elif action is OutOfOrderAction.RESEQUENCE:
+            batch.clear_sequence()
+            queue.to_retry.append(batch)
+        elif action is OutOfOrderAction.RETRY:
+            queue.to_retry.append(batch)
         elif code == _TOO_LARGE and batch.count > 1:
-            queue.returned += batch.split(self._new_future)
+            queue.to_retry += batch.split(self._new_future)
         elif remedy_of(error) is Remedy.FAIL:
-            self._give_up(queue, batch, error)
+            self._fail_batch(queue, batch, error)
         else:
-            queue.returned.append(batch)
-            self._note_failure(queue, error, now, moved=moved)
-        self._leave(queue)
+            queue.to_retry.append(batch)
+            self._record_failure(queue, error, now, moved=moved)
+        self._update_busy(queue)
 
     def failed(self, queue: PartitionQueue, error: KprotoError, now: float) -> None:
-        """Nothing of a queue can go, for want of a leader or a producer id."""
+        """Notes that no batch of a queue can be sent: it has no leader, or no producer id."""
         if remedy_of(error) is Remedy.FAIL:
-            while queue.waiting:
-                self._give_up(queue, queue.waiting.popleft(), error)
+            while queue.pending:
+                self._fail_batch(queue, queue.pending.popleft(), error)
         else:
-            self._note_failure(queue, error, now)
-        self._leave(queue)
+            self._record_failure(queue, error, now)
+        self._update_busy(queue)
 
-    def expire(self, now: float) -> None:
-        """Give up what is older than `delivery_timeout_ms`, under way or not."""
+    def expire_batches(self, now: float) -> None:
+        """Fails batches older than `delivery_timeout_ms`, in flight or not."""
         for queue in list(self.busy.values()):
             if self._first_deadline(queue) > now:
                 continue
-            for batch in (*queue.under_way, *queue.returned, *queue.waiting):
+            for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):
                 if self.deadline_of(batch) > now or batch.future.done():
                     continue
-                if batch not in queue.under_way:  # else it is dropped when it comes back
-                    (queue.returned if batch in queue.returned else queue.waiting).remove(batch)
+                if batch not in queue.in_flight:  # else it is dropped when it comes back
+                    (queue.to_retry if batch in queue.to_retry else queue.pending).remove(batch)
                 error = queue.attempts.error or RequestTimeoutError(
                     f"no broker acknowledged it within {self.settings.delivery_timeout_ms} ms "
                     "(delivery_timeout_ms)"
                 )
-                self._give_up(queue, batch, error)
-            self._leave(queue)
+                self._fail_batch(queue, batch, error)
+            self._update_busy(queue)
 
-    def abandon(self, error: KprotoError) -> None:
-        """Give up everything."""
+    def abort(self, error: KprotoError) -> None:
+        """Fails all batches."""
         for queue in list(self.busy.values()):
-            for batch in (*queue.under_way, *queue.returned, *queue.waiting):
-                self.settle(batch, error)
-            queue.under_way.clear()
-            queue.returned.clear()
-            queue.waiting.clear()
+            for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):
+                self.complete(batch, error)
+            queue.in_flight.clear()
+            queue.to_retry.clear()
+            queue.pending.clear()
         self.busy.clear()
 
-    def settle(self, batch: Batch, error: KprotoError | None) -> None:
-        """Tell who waits for a batch what has become of it."""
+    def complete(self, batch: Batch, error: KprotoError | None) -> None:
+        """Reports the outcome of a batch to its waiters and deliveries."""
         if batch.future.done():
             return
         batch.future.set_result(error)
@@ -490,7 +480,7 @@ class Accumulator:
             if not waiter.done():
                 waiter.set_result(None)
         batch.waiters.clear()
-        self.given_up += error is not None
+        self.failed_batches += error is not None
         whole = batch.parent
         if whole is not None:
             batch.forget_records()  # the whole has them, for who asks
@@ -499,48 +489,50 @@ class Accumulator:
             if len(outcomes) == len(whole.parts):
                 for part in whole.parts:
                     part.parent = None
-                self.settle(whole, next((each for each in outcomes if each is not None), None))
+                self.complete(whole, next((each for each in outcomes if each is not None), None))
             return
-        self.unsettled.discard(batch.future)
+        self.incomplete.discard(batch.future)
         self.buffered -= batch.content.size_in_bytes
         self._observer.settled(batch, error)
         if error is not None:
-            self._keep_unseen(batch.deliveries)
+            self._keep_unretrieved(batch.deliveries)
         elif not batch.deliveries:
             batch.forget_records()
         batch.data = None
         batch.deliveries = []
 
-    def _keep_unseen(self, failed: list[Delivery]) -> None:
-        """Keep failures for the next flush; those that were looked at go when they are many."""
-        self.unseen += failed
-        if len(self.unseen) > self._unseen_most:
-            self.unseen = [delivery for delivery in self.unseen if not delivery.seen]
-            self._unseen_most = max(_UNSEEN_LEAST, 2 * len(self.unseen))
+    def _keep_unretrieved(self, failed: list[Delivery]) -> None:
+        """Keeps failed deliveries for the next flush; drops retrieved ones when there are many."""
+        self.unretrieved += failed
+        if len(self.unretrieved) > self._unretrieved_limit:
+            self.unretrieved = [
+                delivery for delivery in self.unretrieved if not delivery.is_retrieved
+            ]
+            self._unretrieved_limit = max(_UNSEEN_LEAST, 2 * len(self.unretrieved))
 
-    def unseen_failures(self) -> list[DeliveryError]:
-        """The failures of deliveries that nobody has awaited; each is told once."""
-        unseen, self.unseen = self.unseen, []
-        failures = (delivery.failure() for delivery in unseen if not delivery.seen)
+    def unretrieved_failures(self) -> list[DeliveryError]:
+        """Returns the failures of deliveries that no caller has awaited, each once."""
+        unseen, self.unretrieved = self.unretrieved, []
+        failures = (delivery.failure() for delivery in unseen if not delivery.is_retrieved)
         return [failure for failure in failures if failure is not None]
 
     @property
-    def unsettled_records(self) -> int:
-        """How many records are neither acknowledged nor given up."""
+    def incomplete_records(self) -> int:
+        """Returns how many records are neither acked nor failed."""
         return sum(
             batch.count
             for queue in self.busy.values()
-            for batch in (*queue.under_way, *queue.returned, *queue.waiting)
+            for batch in (*queue.in_flight, *queue.to_retry, *queue.pending)
             if not batch.future.done()
         )
 
-    def _back(self, batch: Batch) -> PartitionQueue:
+    def _take_in_flight(self, batch: Batch) -> PartitionQueue:
         queue = self.queues[batch.topic, batch.partition]
-        if batch in queue.under_way:
-            queue.under_way.remove(batch)
+        if batch in queue.in_flight:
+            queue.in_flight.remove(batch)
         return queue
 
-    def _note_failure(
+    def _record_failure(
         self, queue: PartitionQueue, error: KprotoError, now: float, *, moved: bool = False
     ) -> None:
         queue.attempts.failed(error, now)
@@ -550,20 +542,17 @@ class Accumulator:
             queue.suspect_since = now
         self._observer.retried("produce", error, queue.attempts, queue.topic, queue.partition)
 
-    def _give_up(self, queue: PartitionQueue, batch: Batch, error: KprotoError) -> None:
-        if batch.is_numbered and self._idempotent and batch.identity == queue.identity:
-            # Which sequence number the broker has is unknown: under the next identity it has none.
-            queue.starts_anew = True
-            queue.gap_may_close = (
-                queue.gap_may_close or batch.is_doubtful or batch in queue.under_way
+    def _fail_batch(self, queue: PartitionQueue, batch: Batch, error: KprotoError) -> None:
+        if batch.has_sequence:
+            self.producer_state.on_batch_failed(
+                queue.sequence,
+                batch.identity,
+                error,
+                maybe_stored=batch.maybe_stored or batch in queue.in_flight,
             )
-            queue.identity = identity_behind(batch.identity, error)
-            of_producer = self.identity or NO_IDENTITY
-            if queue.identity is None and of_producer.producer_id == batch.identity.producer_id:
-                self.identity = None
-        self.settle(batch, error)
+        self.complete(batch, error)
 
-    def _leave(self, queue: PartitionQueue) -> None:
-        queue.regroup()
+    def _update_busy(self, queue: PartitionQueue) -> None:
+        queue.requeue_retries()
         if queue.is_empty:
             self.busy.pop((queue.topic, queue.partition), None)

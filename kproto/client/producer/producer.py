@@ -1,7 +1,6 @@
-"""`Producer`: the face. Takes records, and tells what has become of them.
+"""Defines `Producer`: takes records, and returns their acks.
 
-How a record comes to the accumulator is `giving`'s, what waits where the accumulator's, sending
-the sender's.
+`appender` appends records to the accumulator, `accumulator` batches them, `sender` sends batches.
 """
 
 from __future__ import annotations
@@ -9,20 +8,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Collection, Iterable
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
-from ...records import GrowingBatch, codec_for_name
+from ...records import GrowingBatch
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, EncodeError, RequestTimeoutError
-from ..cluster.view import ClusterView
+from ..metadata.cluster_view import ClusterView
 from .accumulator import Accumulator
 from .acks import Acks
+from .appender import RecordAppender
 from .batch import Ack, BatchDelivery, Delivery
 from .errors import DeliveryError
-from .giving import Giving
 from .old_brokers import check_old_brokers
-from .producer_record import (
-    CompressionName,
+from .record_validation import (
     EncodedRecords,
     Headers,
     ProducerRecord,
@@ -31,56 +29,47 @@ from .producer_record import (
     record_of_event,
 )
 from .sender import Sender
+from .settings import REMEMBERED_BATCHES, ProducerSettings
 
 __all__ = ["Producer"]
 
-#: Batches that a broker remembers of a producer, so that it knows one that is sent again (KIP-98).
-REMEMBERED_BATCHES: Final = 5
-
 
 class Producer:
-    """Sends records and waits for their acknowledgement by all in-sync replicas.
+    """Sends records, and waits for their acks by all in-sync replicas.
 
-    Made by `Client.producer`, which says what its settings do. Raises ConfigurationError for a
-    setting that cannot work, MissingCodecError for a compression that needs a package.
+    Made by `Client.producer`; `settings` are its settings. Raises ConfigurationError for a setting
+    that its client or its brokers rule out.
     """
 
     def __init__(
         self,
         view: ClusterView,
-        *,
-        compression: CompressionName,
-        batch_bytes: int,
-        buffer_bytes: int,
-        linger_ms: int,
-        max_in_flight: int,
-        idempotent: bool | None,
+        settings: ProducerSettings,
     ) -> None:
-        check_whole_number("batch_bytes", batch_bytes, 1)
-        check_whole_number("buffer_bytes", buffer_bytes, 1)
-        check_whole_number("linger_ms", linger_ms, 0)
-        check_whole_number("max_in_flight", max_in_flight, 1)
-        is_optional = idempotent is None
-        idempotent = check_old_brokers(view.settings.broker_version, compression, idempotent)
-        if idempotent and max_in_flight > REMEMBERED_BATCHES:
+        is_optional = settings.idempotent is None
+        idempotent = check_old_brokers(
+            view.settings.broker_version, settings.compression, settings.idempotent
+        )
+        if idempotent and settings.max_in_flight > REMEMBERED_BATCHES:
             raise ConfigurationError(
-                f"max_in_flight is {max_in_flight}; with idempotence it is {REMEMBERED_BATCHES} at "
-                "the most, as brokers remember no more batches of a producer"
+                f"max_in_flight is {settings.max_in_flight}; with idempotence it is "
+                f"{REMEMBERED_BATCHES} at the most, as brokers remember no more batches of a "
+                "producer"
             )
-        if linger_ms >= view.settings.delivery_timeout_ms:
+        if settings.linger_ms >= view.settings.delivery_timeout_ms:
             raise ConfigurationError(
-                f"linger_ms is {linger_ms}: records would be given up before they are sent; it "
-                f"must be below delivery_timeout_ms, which is {view.settings.delivery_timeout_ms}"
+                f"linger_ms is {settings.linger_ms}: records would be given up before they are "
+                "sent; it must be below delivery_timeout_ms, which is "
+                f"{view.settings.delivery_timeout_ms}"
             )
-        codec = codec_for_name(compression)
-        codec.compress(b"", codec.default_level)  # a missing package is told now, not by a send
+        self.settings = settings
         self._view = view
         self._now_ms = view.clock.now_ms
         self._accumulator = Accumulator(
             view.settings,
-            batch_bytes=batch_bytes,
-            linger_ms=linger_ms,
-            max_in_flight=max_in_flight,
+            batch_bytes=settings.batch_bytes,
+            linger_ms=settings.linger_ms,
+            max_in_flight=settings.max_in_flight,
             idempotent=idempotent,
             monotonic=view.clock.monotonic,
             new_future=lambda: asyncio.get_running_loop().create_future(),
@@ -88,9 +77,11 @@ class Producer:
         )
         view.observer.producer(self._accumulator)
         self._sender = Sender(
-            view, self._accumulator, compression=compression, optional_identity=is_optional
+            view, self._accumulator, compression=settings.compression, optional_identity=is_optional
         )
-        self._giving = Giving(view, self._accumulator, self._sender, buffer_bytes=buffer_bytes)
+        self._appender = RecordAppender(
+            view, self._accumulator, self._sender, buffer_bytes=settings.buffer_bytes
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -113,16 +104,18 @@ class Producer:
                 error.add_note(f"besides: {failure}")
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
-        """Refuse more calls, and send all that was given before. Failures belong to their calls.
+        """Refuses further calls, and sends all records of earlier ones. Failures are raised by
+        their calls.
 
-        Calls that still wait for metadata or room, or have more to give, have `delivery_timeout_ms`
-        to do so. What is not given or not acknowledged after `timeout_ms`, or when the close is
-        cancelled, is given up: its senders get a DeliveryError. Raises DeliveryError as `flush`
-        does. A block of `async with` that ends with an exception closes with `error_flush_ms`.
+        Calls that still wait for metadata or memory, or have more records, get
+        `delivery_timeout_ms` for that. Records that are not appended or not acked after
+        `timeout_ms`, or when the close is cancelled, fail: their calls raise DeliveryError. Raises
+        DeliveryError as `flush` does. An `async with` block that ends with an exception closes with
+        `error_flush_ms`.
         """
         _check_time_out(timeout_ms)
         self._view.home.check()
-        self._giving.is_closed = True
+        self._appender.is_closed = True
         limit_ms = self._view.settings.delivery_timeout_ms
         if timeout_ms is not None:
             limit_ms = min(limit_ms, timeout_ms)
@@ -130,37 +123,37 @@ class Producer:
         begun = clock.monotonic()
         try:
             # What has not come about by then is told to whoever sent it.
-            await self._within(limit_ms, self._given())
-            self._giving.lines.close()
+            await self._within_timeout(limit_ms, self._calls_done())
+            self._appender.append_queues.close()
             if timeout_ms is not None:
                 timeout_ms = max(0, timeout_ms - round((clock.monotonic() - begun) * 1000))
-            await self._within(timeout_ms, self._settled())
+            await self._within_timeout(timeout_ms, self._batches_completed())
         finally:
-            self._giving.lines.close()
+            self._appender.append_queues.close()
             await self._sender.close()
-        self._raise_unseen()
+        self._raise_unretrieved()
 
     async def flush(self, *, timeout_ms: int | None = None) -> None:
-        """Wait until every record of the calls made so far is acknowledged or has failed.
+        """Waits until every record of all calls so far is acked or has failed.
 
-        Such a call counts to the last record of its list or iterator, also where it still waits
-        for metadata or room. Raises DeliveryError with the records of `enqueue` that failed and
-        whose delivery nobody has awaited; each is told once. Raises RequestTimeoutError after
-        `timeout_ms`; the calls go on, and what was given stays under way.
+        A call counts with all records of its list or iterator, even if it still waits for metadata
+        or memory. Raises DeliveryError with the failed records of `enqueue` whose delivery no
+        caller has awaited; each is reported once. Raises RequestTimeoutError after `timeout_ms`;
+        calls and records in flight continue.
         """
         _check_time_out(timeout_ms)
         self._view.home.check()
-        if not await self._within(timeout_ms, self._given_and_settled()):
-            waiting = len(self._giving.lines.places())
+        if not await self._within_timeout(timeout_ms, self._calls_done_and_batches_completed()):
+            waiting = len(self._appender.append_queues.tickets())
             calls = f", and {waiting} calls have more to give" if waiting else ""
             raise RequestTimeoutError(
-                f"{self._accumulator.unsettled_records} records were not acknowledged{calls} "
+                f"{self._accumulator.incomplete_records} records were not acknowledged{calls} "
                 f"within {timeout_ms} ms"
             )
-        self._raise_unseen()
+        self._raise_unretrieved()
 
-    async def _within(self, timeout_ms: int | None, waiting: Awaitable[None]) -> bool:
-        """Wait, for no longer than that; True when what is waited for has come about."""
+    async def _within_timeout(self, timeout_ms: int | None, waiting: Awaitable[None]) -> bool:
+        """Waits for at most that time; returns True if `waiting` has ended."""
         if timeout_ms is None:
             await waiting
             return True
@@ -171,25 +164,25 @@ class Producer:
             return False
         return True
 
-    async def _given_and_settled(self) -> None:
-        await self._given()
-        await self._settled()
+    async def _calls_done_and_batches_completed(self) -> None:
+        await self._calls_done()
+        await self._batches_completed()
 
-    async def _given(self) -> None:
-        """Wait until those who wait now have given their records, or have failed to."""
-        places = self._giving.lines.places()
+    async def _calls_done(self) -> None:
+        """Waits until the calls that wait now have appended their records, or have failed."""
+        places = self._appender.append_queues.tickets()
         if places:
-            self._giving.hurry()
+            self._appender.stop_lingering()
             await asyncio.wait([place.left() for place in places])
 
-    async def _settled(self) -> None:
-        """Wait for the outcome of all that was given."""
-        if self._accumulator.unsettled:
-            self._giving.hurry()
-            await asyncio.wait(set(self._accumulator.unsettled))
+    async def _batches_completed(self) -> None:
+        """Waits for the outcome of all appended records."""
+        if self._accumulator.incomplete:
+            self._appender.stop_lingering()
+            await asyncio.wait(set(self._accumulator.incomplete))
 
-    def _raise_unseen(self) -> None:
-        failed = self._accumulator.unseen_failures()
+    def _raise_unretrieved(self) -> None:
+        failed = self._accumulator.unretrieved_failures()
         if failed:
             first = failed[0]
             records = [record for failure in failed for record in failure.records]
@@ -205,25 +198,27 @@ class Producer:
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Ack:
-        """Send one record and wait until it is acknowledged.
+        """Sends one record, and waits until it is acked.
 
-        `timestamp` in ms, now by default. Without `partition` the key decides, and without a key
-        the records of one batch go to a partition chosen in turn. Calls that run at the same time
-        share batches. When cancelled, the record may still be sent.
+        `timestamp` is in ms, now by default. Without `partition` the key decides; without a key the
+        records of one batch go to one partition, and later batches to the next. Concurrent calls
+        share batches. If the call is cancelled, the record may still be sent.
 
         Raises DeliveryError, which holds the record, also for a topic that the cluster does not
         have; EncodeError for a value that no record can hold, or a partition that the topic does
-        not have; ConfigurationError when it is called once the producer is closed.
+        not have; ConfigurationError once the producer is closed.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
-        batch, position = await self._giving.give(topic, record, is_single=True)
+        batch, position = await self._appender.append(topic, record, is_single=True)
         if not batch.future.done():
             waiter = asyncio.get_running_loop().create_future()
             batch.waiters.append(waiter)
             await waiter
         cause = batch.future.result() and batch.failure(position)
         if cause is not None:
-            raise DeliveryError(topic, batch.partition, [batch.given(position)], cause) from cause
+            raise DeliveryError(
+                topic, batch.partition, [batch.record_at(position)], cause
+            ) from cause
         return batch.ack(position)
 
     async def enqueue(
@@ -236,13 +231,13 @@ class Producer:
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
-        """Give one record and wait for no more than room for it; `await delivery` gives the `Ack`.
+        """Appends one record, and waits for memory only; `await delivery` returns the `Ack`.
 
-        A delivery that nobody awaits is told by the next `flush` or `close`, if it fails. Raises
-        what `send` raises, but for DeliveryError.
+        The next `flush` or `close` raises the failure of a delivery that no caller awaits. Raises
+        what `send` raises, except DeliveryError.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
-        batch, position = await self._giving.give(topic, record)
+        batch, position = await self._appender.append(topic, record)
         delivery = Delivery(batch, position)
         batch.deliveries.append(delivery)
         return delivery
@@ -257,15 +252,15 @@ class Producer:
         partition: int | None = None,
         **options: Any,
     ) -> Ack:
-        """Send an event as one record and wait until it is acknowledged.
+        """Sends an event as one record, and waits until it is acked.
 
-        The event says itself what record it is: `event.to_kafka_record(mode, **options)`. For
-        those of `kproto_cloudevents` the options are `to_kafka`'s: `key`, `key_mapper`,
-        `headers`, `event_format`, `repeat_attributes`, `message_format`. An event that was read
-        from a record goes out as the same record, with its key.
+        The event makes the record: `event.to_kafka_record(mode, **options)`. For events of
+        `kproto_cloudevents` the options are those of `to_kafka`: `key`, `key_mapper`, `headers`,
+        `event_format`, `repeat_attributes`, `message_format`. An event that was read from a record
+        is sent as the same record, with its key.
 
-        Raises what the event raises when it cannot be written, EncodeError for what is no event,
-        and else what `send` raises.
+        Raises what the event raises if it cannot be written, EncodeError for an object that is no
+        event, and what `send` raises.
         """
         key, value, headers = record_of_event(event, mode, options)
         return await self.send(
@@ -282,12 +277,12 @@ class Producer:
         partition: int | None = None,
         **options: Any,
     ) -> Acks:
-        """Send many events, each as `send_event` does; waits until all are acknowledged.
+        """Sends many events as `send_event` does; waits until all are acked.
 
-        Of a list or another collection nothing is sent where one of them cannot be written. Of an
-        iterator, which is read as the records go out, what stands before that one is sent.
+        If an event of a list or another collection cannot be written, nothing is sent. An iterator
+        is read while records are sent: the events before that one are sent.
 
-        Raises what `send_event` raises for one that cannot be written, and else what `send_many`
+        Raises what `send_event` raises for an event that cannot be written, and what `send_many`
         raises.
         """
         if hasattr(events, "to_kafka_record"):
@@ -301,24 +296,23 @@ class Producer:
         )
 
     async def send_many(self, topic: str, values: Iterable[bytes | ProducerRecord | None]) -> Acks:
-        """Send many records; waits until all are acknowledged.
+        """Sends many records; waits until all are acked.
 
-        An element is a value, or a `ProducerRecord` with key, headers and the like. Records of
-        one partition keep their order; what later calls give to the topic comes behind the last
-        of them. What stands before an element that no record can hold, or before a failure of
-        `values` itself, is sent and waited for; when cancelled, what was given already may still
-        be sent.
+        An element is a value, or a `ProducerRecord` with key, headers and so on. Records of one
+        partition keep their order; records of later calls to the topic follow the last of them.
+        Records before an element that no record can hold, or before an exception of `values`
+        itself, are sent and waited for; if the call is cancelled, appended records may still be
+        sent.
 
-        Raises DeliveryError, which holds every record that was taken and not acknowledged, and
-        else what `send` raises; an EncodeError says which element it is about. Once some have
-        failed, or the producer has closed, no more are taken: those of a list are in the error, an
-        iterator still has them.
+        Raises DeliveryError, which holds every record that was taken and not acked, and what `send`
+        raises; an EncodeError names its element. Once a record has failed, or the producer has
+        closed, no more are taken: the error holds the rest of a list, an iterator keeps it.
         """
         if isinstance(values, ProducerRecord):
             raise EncodeError("values is one record: give a list of them, or use send")
         acks = Acks()
         try:
-            await self._giving.give_many(topic, values, acks)
+            await self._appender.append_many(topic, values, acks)
         except Exception as error:
             left = error.records if isinstance(error, DeliveryError) else []
             failure = await self._outcome(topic, acks, left)
@@ -333,21 +327,21 @@ class Producer:
     async def send_batch(
         self, topic: str, partition: int, records: EncodedRecords
     ) -> BatchDelivery:
-        """Give a batch of records that are encoded already, for who encodes many at once.
+        """Appends a batch of records that are encoded already, for callers that encode many at
+        once.
 
-        Waits for no more than room for it; `await delivery` gives the `Ack` of its first record.
-        The batch is compressed, numbered and sent as any other, behind what was given to its
-        partition before. A delivery that nobody awaits is told by the next `flush` or `close`, if
-        it fails.
+        Waits for memory only; `await delivery` returns the `Ack` of its first record. The batch is
+        compressed, numbered and sent as any other, behind the earlier records of its partition. The
+        next `flush` or `close` raises the failure of a delivery that no caller awaits.
 
         Raises what `enqueue` raises; EncodeError also for a partition that the topic does not have,
-        and ConfigurationError where a hook wants to see each record, or for brokers before 0.11.
+        and ConfigurationError if a hook needs each record, or for brokers before 0.11.
         """
         if records.count < 1 or not records.data:
             raise EncodeError("a batch wants one record at least")
         timestamp = self._now_ms() if records.timestamp is None else records.timestamp
         content = GrowingBatch.of_encoded(records.data, records.count, checked_timestamp(timestamp))
-        batch = await self._giving.give_encoded(topic, partition, content)
+        batch = await self._appender.append_encoded(topic, partition, content)
         delivery = BatchDelivery(batch)
         batch.deliveries.append(delivery)
         return delivery
@@ -355,9 +349,9 @@ class Producer:
     async def _outcome(
         self, topic: str, acks: Acks, left: list[ProducerRecord]
     ) -> DeliveryError | None:
-        """Wait for the outcome of all records; returns what went wrong with them, if anything.
+        """Waits for the outcome of all records; returns the error of those that failed, if any.
 
-        The error then has those that were not given, too.
+        The error holds the records that were not appended, too.
         """
         batches = acks.batches()
         if batches:

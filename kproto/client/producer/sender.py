@@ -1,9 +1,9 @@
-"""Moves batches from the accumulator to the brokers and waits: all that is ready for one together.
+"""Sends the batches that the accumulator plans: in one request all that are ready for a broker.
 
-Looks at the accumulator's plan when something has changed or is due, and starts what the plan says.
-A single batch that nothing stands before goes at once. What an answer leads to is decided in the
-turn in which it comes; a task is needed only where a connection or room on it is waited for.
-Nothing runs while there is nothing to send.
+Looks at the plan when a record arrives, a response arrives, or a batch is due. A single batch that
+no other precedes is sent at once. A response is processed in the turn of the loop in which it
+arrives; a task runs only while a connection or a slot on it is waited for. Nothing runs while there
+is nothing to send.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from ...messages.produce_response import PartitionProduceResponse, ProduceRespon
 from ...protocol.error_codes import raise_for_code
 from ...wire.errors import KprotoError, ProtocolError, RequestTimeoutError
 from ...wire.uuid import ZERO_UUID, Uuid
-from ..cluster.metadata import TopicPartition, why_unled
-from ..cluster.response_codes import brokers_in
-from ..cluster.view import ClusterView
-from ..connections.broker_connection import BrokerConnection
+from ..metadata.cluster import TopicPartition, why_unled
+from ..metadata.cluster_view import ClusterView
+from ..metadata.response_hints import brokers_in
+from ..network.connection import BrokerConnection
 from ..release import MAGIC_OF_BATCHES
 from .accumulator import Accumulator, PartitionQueue
-from .batch import Batch, Identity
-from .producer_record import CompressionName
+from .batch import Batch
+from .producer_state import ProducerIdAndEpoch
+from .record_validation import CompressionName
 from .requests import (
     SingleProduce,
     highest_produce_version,
@@ -44,7 +45,7 @@ _NEVER: Final = float("inf")
 
 
 class Sender:
-    """Delivers what the accumulator holds. `settled` is set whenever batches have been settled."""
+    """Sends what the accumulator holds. `completed` is set whenever batches have completed."""
 
     def __init__(
         self,
@@ -55,35 +56,35 @@ class Sender:
         optional_identity: bool = False,
     ) -> None:
         self._optional_identity = optional_identity
-        self.settled = asyncio.Event()
+        self.completed = asyncio.Event()
         self._view = view
         self._accumulator = accumulator
         self._compression = compression
         # The broker gives up first, and says so.
         self._timeout_ms = view.settings.request_timeout_ms * 3 // 4
-        self._singles: dict[TopicPartition, SingleProduce] = {}
-        self._is_due = False
+        self._single_requests: dict[TopicPartition, SingleProduce] = {}
+        self._is_woken = False
         self._timer: Timer | None = None
         self._timer_at = _NEVER
-        self._deadline = float("-inf")  # nothing is given up before it
+        self._next_expiry = float("-inf")  # nothing is given up before it
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_flight: Counter[int] = Counter()
-        self._in_tasks: Counter[int] = Counter()  # of these, those that a task sends
-        self._looking = False
-        self._identifying = False
+        self._in_send_tasks: Counter[int] = Counter()  # of these, those that a task sends
+        self._is_refreshing = False
+        self._is_initializing = False
         self._closed = False
 
     def wake(self) -> None:
-        """Look at the accumulator in the next turn of the loop.
+        """Runs the plan in the next turn of the loop.
 
-        Records that are given in this turn join the batch that is already open.
+        Records that are appended in this turn join the open batch.
         """
-        if not self._is_due and not self._closed:
-            self._is_due = True
-            asyncio.get_running_loop().call_soon(self._look)
+        if not self._is_woken and not self._closed:
+            self._is_woken = True
+            asyncio.get_running_loop().call_soon(self._run_once)
 
     async def close(self) -> None:
-        """Give up what is left, and wait until no task is."""
+        """Fails what is left, and waits until no task runs."""
         self._closed = True
         self._stop_timer()
         tasks = list(self._tasks)
@@ -92,32 +93,32 @@ class Sender:
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
-            self._accumulator.abandon(_given_up(asyncio.CancelledError()))
-            self.settled.set()
+            self._accumulator.abort(_given_up(asyncio.CancelledError()))
+            self.completed.set()
 
-    def _look(self) -> None:
-        """Start what is due, and have the clock call again when more is."""
-        self._is_due = False
+    def _run_once(self) -> None:
+        """Sends what is due, and sets the timer for what is due later."""
+        self._is_woken = False
         if self._closed:
             return
         try:
-            self._look_again_at(self._start_what_is_due())
+            self._schedule(self._send_ready())
         except Exception as fault:  # nobody may wait for ever for what a fault left behind
-            self._accumulator.abandon(_given_up(fault))
+            self._accumulator.abort(_given_up(fault))
             raise
         finally:
-            self.settled.set()
+            self.completed.set()
 
-    def _look_again_at(self, moment: float) -> None:
-        """Wake at `moment`. A timer that is due before it stays: it wakes once more, no more."""
+    def _schedule(self, moment: float) -> None:
+        """Sets the timer to `moment`. An earlier timer stays: it costs one more look."""
         if moment == _NEVER or (self._timer is not None and self._timer_at <= moment):
             return
         self._stop_timer()
         clock = self._view.clock
         self._timer_at = moment
-        self._timer = clock.call_later(max(0.0, moment - clock.monotonic()), self._on_time)
+        self._timer = clock.call_later(max(0.0, moment - clock.monotonic()), self._on_timer)
 
-    def _on_time(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         self.wake()
 
@@ -126,92 +127,98 @@ class Sender:
             self._timer.cancel()
             self._timer = None
 
-    def _start_what_is_due(self) -> float:
-        """Start requests; returns when to look again."""
+    def _send_ready(self) -> float:
+        """Starts requests; returns when to look again."""
         if not self._accumulator.busy:
             return _NEVER
         now = self._view.clock.monotonic()
-        if now >= self._deadline:
-            self._accumulator.expire(now)
+        if now >= self._next_expiry:
+            self._accumulator.expire_batches(now)
         plan = self._accumulator.plan(now, self._view.led_by, self._in_flight.__getitem__)
-        self._deadline = plan.deadline
-        if plan.wants_identity and not self._identifying:
-            self._identifying = True
-            self._start(self._identify())
-        if plan.unled and not self._looking:
-            self._looking = True
-            self._start(self._look_for_leaders(plan.unled))
+        self._next_expiry = plan.deadline
+        if plan.needs_producer_id and not self._is_initializing:
+            self._is_initializing = True
+            self._spawn(self._init_producer_id())
+        if plan.unknown_leaders and not self._is_refreshing:
+            self._is_refreshing = True
+            self._spawn(self._refresh_leaders(plan.unknown_leaders))
         for node, queues in plan.requests.items():
-            self._send(node, self._fitting(queues))
+            self._send(node, self._within_request_size(queues))
         return min(plan.next_at, plan.deadline, self._accumulator.next_at(plan.requests.values()))
 
-    def _fitting(self, queues: Sequence[PartitionQueue]) -> Sequence[PartitionQueue]:
-        """As many as a request may hold, and one at least; the others go with the next."""
+    def _within_request_size(self, queues: Sequence[PartitionQueue]) -> Sequence[PartitionQueue]:
+        """Returns as many queues as fit into a request, at least one; the next request takes the
+        others.
+        """
         room = self._view.settings.max_request_bytes
         for count, queue in enumerate(queues):
-            room -= queue.waiting[0].content.size_in_bytes
+            room -= queue.pending[0].content.size_in_bytes
             if room < 0 and count:
                 return queues[:count]
         return queues
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self.wake()
 
     # What a plan asks for
 
-    async def _look_for_leaders(self, queues: Sequence[PartitionQueue]) -> None:
-        """Ask for metadata; a queue that nobody leads then waits before it is asked for again."""
+    async def _refresh_leaders(self, queues: Sequence[PartitionQueue]) -> None:
+        """Refreshes metadata; a queue without a leader waits for its backoff before the next
+        refresh.
+        """
         view = self._view
         try:
             found = await view.refresh({queue.topic for queue in queues})
             for queue in queues:
                 if view.led_by(queue.topic, queue.partition, queue.suspect_since) is None:
-                    self._failed(queue, why_unled(found, queue.topic, queue.partition))
+                    self._fail_queue(queue, why_unled(found, queue.topic, queue.partition))
         except KprotoError as error:
             for queue in queues:
-                self._failed(queue, error)
+                self._fail_queue(queue, error)
         finally:
-            self._looking = False
+            self._is_refreshing = False
 
-    async def _identify(self) -> None:
-        """Ask for a producer id."""
+    async def _init_producer_id(self) -> None:
+        """Requests a producer id (InitProducerId)."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
         try:
             connection = await self._view.connection_for(request)
             if self._optional_identity and connection.message_magic < MAGIC_OF_BATCHES:
                 self._view.observer.without_ids(str(connection.address))
-                self._accumulator.go_without_identity()
+                self._accumulator.producer_state.disable_idempotence()
                 return
             version = connection.version_of(InitProducerIdRequest)
             answer = await connection.request(request, version=version)
             raise_for_code(answer.error_code, "asking for a producer id")
         except KprotoError as error:
             for queue in list(self._accumulator.busy.values()):
-                if queue.waiting and queue.wants_identity:
-                    self._failed(queue, error)
+                if queue.pending and queue.needs_producer_id:
+                    self._fail_queue(queue, error)
         else:
-            self._accumulator.identity = Identity(answer.producer_id, answer.producer_epoch)
+            self._accumulator.producer_state.identity = ProducerIdAndEpoch(
+                answer.producer_id, answer.producer_epoch
+            )
             self._view.observer.identified(answer.producer_id, answer.producer_epoch)
         finally:
-            self._identifying = False
+            self._is_initializing = False
 
-    def _failed(self, queue: PartitionQueue, error: KprotoError) -> None:
+    def _fail_queue(self, queue: PartitionQueue, error: KprotoError) -> None:
         self._accumulator.failed(queue, error, self._view.clock.monotonic())
 
     # Produce requests
 
-    def send_at_once(self, batch: Batch) -> bool:
-        """Send a batch in this turn, if nothing stands before it and nothing is waited for.
+    def send_immediately(self, batch: Batch) -> bool:
+        """Sends a batch in this turn, if no batch precedes it and nothing has to be waited for.
 
-        False where it is to wait for the next look, with what else is given until then.
+        Returns False if the batch waits for the next run of the plan.
         """
-        if self._is_due or self._closed:
+        if self._is_woken or self._closed:
             return False
         view, accumulator = self._view, self._accumulator
         queue = accumulator.queues[batch.topic, batch.partition]
@@ -223,12 +230,12 @@ class Sender:
             return False
         self._send(node, [queue])
         deadline = accumulator.deadline_of(batch)
-        self._deadline = min(self._deadline, deadline)
-        self._look_again_at(deadline)
+        self._next_expiry = min(self._next_expiry, deadline)
+        self._schedule(deadline)
         return True
 
     def _send(self, node: int, queues: Sequence[PartitionQueue]) -> None:
-        """Send the next batch of each queue, in one request."""
+        """Sends the next batch of each queue, in one request."""
         self._in_flight[node] += 1
         left: dict[TopicPartition, Batch] = {}
         try:
@@ -238,32 +245,32 @@ class Sender:
             magic = self._view.message_magic if connection is None else connection.message_magic
             self._build(left, magic)
             if not left:
-                self._answered(node, left, None)
+                self._on_request_done(node, left, None)
             elif (
                 connection is None
                 # A task may not have written yet; what is posted now would overtake it.
-                or self._in_tasks[node]
+                or self._in_send_tasks[node]
                 or not self._post(connection, node, left)
             ):
-                self._in_tasks[node] += 1
-                self._start(self._produce(node, left))
+                self._in_send_tasks[node] += 1
+                self._spawn(self._produce(node, left))
             else:
-                self._count(left)
+                self._note_sent(left)
         except BaseException as fault:
-            self._answered(node, left, fault)
+            self._on_request_done(node, left, fault)
             if not isinstance(fault, Exception):
                 raise
 
     def _build(self, left: dict[TopicPartition, Batch], magic: int) -> None:
-        """Make the bytes of batches, in a format that their broker takes."""
+        """Encodes batches in a format that their broker takes."""
         for place, batch in list(left.items()):
             try:
                 batch.build(self._compression, magic)
             except KprotoError as error:
-                self._came_back(left.pop(place), error)
+                self._on_failure(left.pop(place), error)
 
-    def _count(self, left: dict[TopicPartition, Batch]) -> None:
-        """Tell the observer of batches that go out now."""
+    def _note_sent(self, left: dict[TopicPartition, Batch]) -> None:
+        """Counts batches that are sent now."""
         for batch in left.values():
             self._view.observer.batch_sent(batch.count, len(batch.data or b""))
 
@@ -272,34 +279,34 @@ class Sender:
     ) -> bool:
         if len(left) == 1:
             (batch,) = left.values()
-            single = self._single(connection, batch)
+            single = self._single_request(connection, batch)
             assert batch.data is not None, "it was built"
             return connection.post_encoded(
                 ProduceRequest,
                 single.pieces(batch.data),
                 version=single.version,
-                tell=lambda outcome: self._told(node, left, connection, single.ids, outcome),
+                tell=lambda outcome: self._on_response(node, left, connection, single.ids, outcome),
             )
         request, ids, version = self._request(connection, left)
         return connection.post(
             request,
             version=version,
-            tell=lambda outcome: self._told(node, left, connection, ids, outcome),
+            tell=lambda outcome: self._on_response(node, left, connection, ids, outcome),
         )
 
-    def _single(self, connection: BrokerConnection, batch: Batch) -> SingleProduce:
-        """The request for one batch, as it was encoded for the one before it."""
+    def _single_request(self, connection: BrokerConnection, batch: Batch) -> SingleProduce:
+        """Returns the request for one batch, encoded once per partition and topic id."""
         place = batch.topic, batch.partition
         info = self._view.cluster.topics.get(batch.topic)
         topic_id = ZERO_UUID if info is None else info.topic_id
         version = connection.version_of(ProduceRequest, highest_produce_version((topic_id,)))
-        known = self._singles.get(place)
+        known = self._single_requests.get(place)
         if known is None or known.topic_id is not topic_id or known.version != version:
             known = SingleProduce(*place, topic_id, self._timeout_ms, version)
-            self._singles[place] = known
+            self._single_requests[place] = known
         return known
 
-    def _told(
+    def _on_response(
         self,
         node: int,
         left: dict[TopicPartition, Batch],
@@ -307,21 +314,21 @@ class Sender:
         ids: dict[str, Uuid],
         outcome: Response | KprotoError,
     ) -> None:
-        """What came of a request that was posted."""
+        """Processes the outcome of a posted request."""
         fault: BaseException | None = None
         try:
             if isinstance(outcome, KprotoError):
                 raise outcome
-            self._take(connection, left, ids, outcome)
+            self._take_response(connection, left, ids, outcome)
         except BaseException as error:
             fault = error
             if not isinstance(error, Exception):
                 raise
         finally:
-            self._answered(node, left, fault)
+            self._on_request_done(node, left, fault)
 
     async def _produce(self, node: int, left: dict[TopicPartition, Batch]) -> None:
-        """The same where a connection is to be opened, or has no room: in a task, which waits."""
+        """Sends a request from a task, which waits for a connection or a slot."""
         fault: BaseException | None = None
         try:
             connection = await self._view.connection_to(node)
@@ -330,40 +337,42 @@ class Sender:
             if not left:
                 return
             request, ids, version = self._request(connection, left)
-            self._count(left)
+            self._note_sent(left)
             response = await connection.request(request, version=version)
-            self._take(connection, left, ids, response)
+            self._take_response(connection, left, ids, response)
         except BaseException as error:
             fault = error
             if not isinstance(error, Exception):
                 raise
         finally:
-            self._in_tasks[node] -= 1
-            self._answered(node, left, fault)
+            self._in_send_tasks[node] -= 1
+            self._on_request_done(node, left, fault)
 
     def _drop_expired(self, left: dict[TopicPartition, Batch]) -> None:
-        """Leave out what had its time while a connection was waited for: it has no bytes more."""
+        """Removes batches that expired while a connection was waited for: they have no bytes any
+        more.
+        """
         for place, batch in list(left.items()):
             if batch.future.done():
-                self._came_back(left.pop(place), RequestTimeoutError("it was not sent in time"))
+                self._on_failure(left.pop(place), RequestTimeoutError("it was not sent in time"))
 
     def _request(
         self, connection: BrokerConnection, left: dict[TopicPartition, Batch]
     ) -> tuple[ProduceRequest, dict[str, Uuid], int]:
-        """The request for these batches, the ids of their topics, and its version."""
+        """Returns the request for these batches, the ids of their topics, and its version."""
         topics = self._view.cluster.topics
         ids = {name: topics[name].topic_id if name in topics else ZERO_UUID for name, _ in left}
         version = connection.version_of(ProduceRequest, highest_produce_version(ids.values()))
         return produce_request(list(left.values()), ids, self._timeout_ms), ids, version
 
-    def _take(
+    def _take_response(
         self,
         connection: BrokerConnection,
         left: dict[TopicPartition, Batch],
         ids: dict[str, Uuid],
         response: Response,
     ) -> None:
-        """Tell the accumulator what a response says of each batch. Raises ProtocolError."""
+        """Passes the result for each batch to the accumulator. Raises ProtocolError."""
         assert isinstance(response, ProduceResponse)
         found = produced_partitions(response, ids)
         has_heard = False
@@ -377,25 +386,25 @@ class Sender:
                 has_heard = True
             del left[place]
             if error is None:
-                self._accumulator.stored(batch, answer.base_offset, answer.log_append_time_ms)
+                self._accumulator.on_ack(batch, answer.base_offset, answer.log_append_time_ms)
             else:
-                self._came_back(batch, error, moved=self._has_moved(place, answer))
+                self._on_failure(batch, error, moved=self._leader_moved(place, answer))
         if left:
             raise ProtocolError(
                 f"{connection.address}: the response to a Produce lacks "
                 + ", ".join(f"{topic}[{partition}]" for topic, partition in left)
             )
 
-    def _answered(
+    def _on_request_done(
         self, node: int, left: dict[TopicPartition, Batch], fault: BaseException | None
     ) -> None:
-        """A request is over; what is left of it came back by `fault`."""
+        """Ends a request; its remaining batches failed with `fault`."""
         self._in_flight[node] -= 1
         if fault is not None:
             cause = fault if isinstance(fault, KprotoError) else _given_up(fault)
             for batch in left.values():
-                self._came_back(batch, cause)
-        self.settled.set()
+                self._on_failure(batch, cause)
+        self.completed.set()
         if self._accumulator.busy:
             self.wake()
         if isinstance(fault, Exception) and not isinstance(fault, KprotoError):
@@ -403,8 +412,8 @@ class Sender:
             handler = asyncio.get_running_loop().call_exception_handler
             handler({"message": what, "exception": fault})
 
-    def _has_moved(self, place: TopicPartition, answer: PartitionProduceResponse) -> bool:
-        """True when who was asked names a leader, and another broker is known to lead by now."""
+    def _leader_moved(self, place: TopicPartition, answer: PartitionProduceResponse) -> bool:
+        """True if the response names a leader, and another broker is known to be it by now."""
         cluster = self._view.cluster
         leader = cluster.leader(*place)
         asked = self._accumulator.queues[place].node
@@ -412,9 +421,9 @@ class Sender:
             answer.current_leader.leader_id >= 0 and leader in cluster.brokers and leader != asked
         )
 
-    def _came_back(self, batch: Batch, error: KprotoError, *, moved: bool = False) -> None:
+    def _on_failure(self, batch: Batch, error: KprotoError, *, moved: bool = False) -> None:
         now = self._view.clock.monotonic()
-        self._accumulator.came_back(batch, error, now, moved=moved)
+        self._accumulator.on_failure(batch, error, now, moved=moved)
 
 
 def _given_up(fault: BaseException) -> KprotoError:

@@ -1,14 +1,14 @@
-"""SASL for both sides of a connection: PLAIN (RFC 4616), SCRAM (RFC 5802), OAUTHBEARER (RFC 7628).
+"""Implements SASL for both sides: PLAIN (RFC 4616), SCRAM (RFC 5802), OAUTHBEARER (RFC 7628).
 
-An exchange object turns the peer's tokens into ours; what carries them (SaslAuthenticate, or bare
-frames behind SaslHandshake v0) is for others to know. A client's shell is the same for all:
+An exchange object answers the peer's tokens; other modules carry the tokens (in SaslAuthenticate,
+or in bare frames after SaslHandshake v0). A client's loop is the same for all:
 
     exchange = client_exchange("SCRAM-SHA-256", Credentials("alice", "secret"))
     token = exchange.first()
     while not exchange.done:
         token = exchange.next(await send(token))
 
-No socket, no clock. Randomness is drawn where none is handed in.
+No socket, no clock. Random values are drawn unless the caller passes them.
 """
 
 from .credentials import (

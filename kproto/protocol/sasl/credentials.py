@@ -1,8 +1,8 @@
-"""What each side of a SASL exchange knows of a user.
+"""Holds the credentials of a user on each side of a SASL exchange.
 
 A client holds `Credentials`: name and password. A server needs only a `SaltedCredential`, from
-which the password cannot be read back. Both hide what is secret from their repr. Knows the key
-derivation of SCRAM (RFC 5802, 3), and no message of any mechanism.
+which the password cannot be recovered. Both hide secrets from their repr. Knows the key derivation
+of SCRAM (RFC 5802, 3), and no message of any mechanism.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ __all__ = [
     "Salting",
 ]
 
-#: Fewest PBKDF2 rounds: what RFC 7677, 4 asks for, and what Kafka's client and broker insist on.
+#: Fewest PBKDF2 rounds: the minimum of RFC 7677, 4, and of Kafka's client and broker.
 MIN_ITERATIONS: Final = 4096
 
-#: One answer to all that may be wrong with a user, so that it does not tell which it was.
+#: The same answer for an unknown user and a wrong password, so that it does not reveal which.
 INVALID_CREDENTIALS: Final = "invalid user name or password"
 
 #: Bytes of a new random salt.
 SALT_BYTES: Final = 16
 
-#: Salted passwords that are kept of one user: all brokers of a cluster have the same, and a new
-#: one for each time that the password is set.
+#: Salted passwords that are kept per user: all brokers of a cluster have the same, and each change
+#: of the password makes a new one.
 KEPT_SALTED_PASSWORDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user name and password, or a delegation token's id and HMAC (KIP-48), for a client.
+    """Holds a client's user name and password, or a delegation token's id and HMAC (KIP-48).
 
-    With `prepare_strings` SCRAM puts both through SASLprep (RFC 4013) first, as RFC 5802 wants
-    it. Kafka's own classes do not, they take the UTF-8 as it is; the two differ only for text
-    that SASLprep changes or refuses, such as compatibility characters. Such a password needs
-    `prepare_strings=False` on a broker that salted it as it is.
+    With `prepare_strings` SCRAM applies SASLprep (RFC 4013) to both first, as RFC 5802 requires.
+    Kafka's own classes do not, and use the UTF-8 unchanged; the two differ only for text that
+    SASLprep changes or refuses, such as compatibility characters. Such a password needs
+    `prepare_strings=False` on a broker that salted it unchanged.
 
     Raises `ConfigurationError` for an empty name or password, or one with a NUL.
     """
@@ -70,12 +70,12 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class SaltedCredential:
-    """What a server keeps of a password (RFC 5802, 3): salt, StoredKey and ServerKey.
+    """Holds a server's data of a password (RFC 5802, 3): salt, StoredKey and ServerKey.
 
     `hash_name` is that of `hashlib`, such as `sha256`; both keys have the length of its digest.
 
-    Raises `ConfigurationError` for what no client would accept: too few iterations, no salt,
-    keys of a wrong length, an unknown hash.
+    Raises `ConfigurationError` for values that no client would accept: too few iterations, no
+    salt, keys of a wrong length, an unknown hash.
     """
 
     hash_name: str
@@ -103,7 +103,7 @@ class SaltedCredential:
         salt: bytes | None = None,
         prepare_strings: bool = True,
     ) -> SaltedCredential:
-        """Salt a password; without `salt` a random one is drawn.
+        """Salts a password; without `salt` a random one is drawn.
 
         Raises `AuthenticationError` for a password that SASLprep does not allow to be stored,
         `ConfigurationError` for settings that no client would accept.
@@ -121,7 +121,7 @@ class SaltedCredential:
     def from_salted_password(
         cls, salted: bytes, *, hash_name: str, iterations: int, salt: bytes
     ) -> SaltedCredential:
-        """From a SaltedPassword, as AlterUserScramCredentials carries it (KIP-554)."""
+        """Derives it from a SaltedPassword, as AlterUserScramCredentials carries it (KIP-554)."""
         return cls(
             hash_name=hash_name,
             iterations=iterations,
@@ -131,7 +131,7 @@ class SaltedCredential:
         )
 
     def matches(self, password: str, *, prepare_strings: bool = True) -> bool:
-        """Whether this is the password; compared in constant time.
+        """Returns whether this is the password; compared in constant time.
 
         Raises `AuthenticationError` for a password that SASLprep does not allow.
         """
@@ -143,12 +143,12 @@ class SaltedCredential:
         return hmac.compare_digest(offered, self.stored_key)
 
 
-#: What a server asks for a user: the prepared name in; None for a user that does not exist.
+#: Looks up a user by the prepared name; returns None for a user that does not exist.
 CredentialLookup: TypeAlias = Callable[[str], SaltedCredential | None]
 
 
 def _check_salting(hash_name: str, iterations: int, salt: bytes) -> None:
-    """Refuse what no client would accept."""
+    """Raises ConfigurationError for values that no client would accept."""
     if _digest_size(hash_name) == 0:
         raise ConfigurationError(f"{hash_name!r} is no hash for SCRAM: take sha256 or sha512")
     check_whole_number("iterations", iterations, MIN_ITERATIONS)
@@ -157,7 +157,7 @@ def _check_salting(hash_name: str, iterations: int, salt: bytes) -> None:
 
 
 def _digest_size(hash_name: str) -> int:
-    """Bytes of a digest; 0 for a hash of variable length, which HMAC cannot take, or unknown."""
+    """Returns the bytes of a digest; 0 for an unknown hash or one of variable length."""
     try:
         return hashlib.new(hash_name).digest_size
     except ValueError:
@@ -165,7 +165,7 @@ def _digest_size(hash_name: str) -> int:
 
 
 def salted_password(hash_name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
-    """SaltedPassword := Hi(password, salt, i), which is PBKDF2."""
+    """Returns SaltedPassword := Hi(password, salt, i), which is PBKDF2."""
     return hashlib.pbkdf2_hmac(hash_name, password, salt, iterations)
 
 
@@ -185,7 +185,7 @@ class SaltedPasswords:
         self._lock = Lock()
 
     def __call__(self, hash_name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
-        """SaltedPassword, as `Salting` gives it."""
+        """Returns SaltedPassword, as a `Salting`."""
         key = (hash_name, password, salt, iterations)
         with self._lock:
             found = self._kept.pop(key, None)
@@ -197,20 +197,20 @@ class SaltedPasswords:
         return found
 
     def __reduce__(self) -> tuple[type[SaltedPasswords], tuple[()]]:
-        """Without what is kept: it is as secret as the password."""
+        """Omits the kept results, which are as secret as the password."""
         return SaltedPasswords, ()
 
 
 def client_key(hash_name: str, salted: bytes) -> bytes:
-    """ClientKey := HMAC(SaltedPassword, "Client Key")."""
+    """Returns ClientKey := HMAC(SaltedPassword, "Client Key")."""
     return hmac.digest(salted, b"Client Key", hash_name)
 
 
 def stored_key(hash_name: str, client: bytes) -> bytes:
-    """StoredKey := H(ClientKey)."""
+    """Returns StoredKey := H(ClientKey)."""
     return hashlib.new(hash_name, client).digest()
 
 
 def server_key(hash_name: str, salted: bytes) -> bytes:
-    """ServerKey := HMAC(SaltedPassword, "Server Key")."""
+    """Returns ServerKey := HMAC(SaltedPassword, "Server Key")."""
     return hmac.digest(salted, b"Server Key", hash_name)

@@ -1,7 +1,7 @@
-"""What an exchange of any mechanism looks like to the shell that carries its tokens.
+"""Defines the interface of an exchange of any mechanism.
 
-An exchange object turns the peer's tokens into ours; what carries them (SaslAuthenticate, or bare
-frames behind SaslHandshake v0) is for others to know.
+An exchange object answers the peer's tokens; other modules carry the tokens (in SaslAuthenticate,
+or in bare frames after SaslHandshake v0).
 """
 
 from __future__ import annotations
@@ -12,45 +12,51 @@ __all__ = ["ClientExchange", "ServerExchange"]
 
 
 class ClientExchange(Protocol):
-    """A client's side of one authentication. Raises `AuthenticationError`, then stays failed."""
+    """Defines a client's side of one authentication. Raises `AuthenticationError`, then stays
+    failed.
+    """
 
     @property
     def mechanism(self) -> str:
-        """The name for SaslHandshake."""
+        """Returns the name for SaslHandshake."""
         ...
 
     @property
     def done(self) -> bool:
-        """Whether the server has answered all that it must."""
+        """Returns whether the server has sent its last token."""
         ...
 
     def first(self) -> bytes:
-        """The token that opens the exchange; to be called once."""
+        """Returns the token that opens the exchange; to be called once."""
         ...
 
     def next(self, challenge: bytes) -> bytes:
-        """The answer to the server's token; once `done`, it is empty and need not be sent."""
+        """Returns the answer to the server's token; it is empty and need not be sent once
+        `done`.
+        """
         ...
 
 
 class ServerExchange(Protocol):
-    """A server's side of one authentication. Raises `AuthenticationError`, then stays failed."""
+    """Defines a server's side of one authentication. Raises `AuthenticationError`, then stays
+    failed.
+    """
 
     @property
     def mechanism(self) -> str:
-        """The name from SaslHandshake."""
+        """Returns the name from SaslHandshake."""
         ...
 
     @property
     def done(self) -> bool:
-        """Whether the client has proved who it is."""
+        """Returns whether the client is authenticated."""
         ...
 
     @property
     def username(self) -> str | None:
-        """Who the client is; None until it is proved."""
+        """Returns the user of the client; None until it is authenticated."""
         ...
 
     def next(self, response: bytes) -> bytes:
-        """The answer to the client's token, to be sent also when `done`."""
+        """Returns the answer to the client's token, to be sent also when `done`."""
         ...

@@ -1,4 +1,4 @@
-"""The table of mechanisms: which there are, and who makes the two sides of each.
+"""Lists the mechanisms, with the functions that make the two sides of each.
 
 Knows no token of any of them.
 """
@@ -24,13 +24,13 @@ __all__ = ["MECHANISMS", "Mechanism", "client_exchange", "server_exchange"]
 
 
 class Mechanism(NamedTuple):
-    """How to make the two sides of a mechanism."""
+    """Holds the functions that make the two sides of a mechanism."""
 
     client: Callable[[Credentials], ClientExchange]
     server: Callable[[CredentialLookup], ServerExchange]
 
 
-#: Every mechanism known here, by the name that SaslHandshake gives it.
+#: Every known mechanism, by its name in SaslHandshake.
 MECHANISMS: Final[Mapping[str, Mechanism]] = MappingProxyType(
     {
         "PLAIN": Mechanism(PlainClient, PlainServer),
@@ -41,7 +41,7 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = MappingProxyType(
 
 
 def client_exchange(mechanism: str, credentials: Credentials) -> ClientExchange:
-    """The client's side of a mechanism, with its default settings.
+    """Returns the client's side of a mechanism, with its default settings.
 
     Raises `ConfigurationError` for an unknown mechanism.
     """
@@ -49,10 +49,10 @@ def client_exchange(mechanism: str, credentials: Credentials) -> ClientExchange:
 
 
 def server_exchange(mechanism: str, lookup: CredentialLookup) -> ServerExchange:
-    """The server's side of a mechanism, with its default settings.
+    """Returns the server's side of a mechanism, with its default settings.
 
-    Raises `ConfigurationError` for an unknown mechanism; a broker answers a client that asks for
-    one with error code 33 and the names in `MECHANISMS`.
+    Raises `ConfigurationError` for an unknown mechanism; a broker answers its client with error
+    code 33 and the names in `MECHANISMS`.
     """
     return _find(mechanism).server(lookup)
 

@@ -1,7 +1,7 @@
-"""OAUTHBEARER (RFC 7628, KIP-255) for both sides: a bearer token and extensions in one message.
+"""Implements OAUTHBEARER (RFC 7628, KIP-255) for both sides: a token and extensions in one message.
 
-Knows that message, the refusal that answers it, and no other mechanism. What a token says is for
-the server's validator to know. Moves no bytes, reads no clock.
+Knows that message, the server's refusal, and no other mechanism. The server's validator reads the
+token. Moves no bytes, reads no clock.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ __all__ = [
 
 _SEPARATOR: Final = "\x01"
 
-#: What a client sends to a server that refused its token, before that ends the exchange
-#: (RFC 7628, 3.2.3).
+#: The client's acknowledgement of a refusal, before the server ends the exchange (RFC 7628, 3.2.3).
 _ACKNOWLEDGED: Final = b"\x01"
 
 #: The key that carries the token; no extension may have it.
@@ -41,13 +40,13 @@ _VALUE: Final = re.compile(r"[\x21-\x7e \t\r\n]+")
 _GS2_HEADER: Final = re.compile(r"n,(?:a=((?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+))?,")
 _CREDENTIAL: Final = re.compile(rf"bearer +({_TOKEN.pattern})", re.IGNORECASE)
 
-#: How much of a server's refusal goes into our message.
+#: Characters of a server's refusal that an error quotes.
 _SHOWN: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class BearerToken:
-    """An access token as a client sends it, and the SASL extensions beside it (KIP-342).
+    """Holds an access token as a client sends it, and its SASL extensions (KIP-342).
 
     Raises `ConfigurationError` for a token or an extension that the message cannot carry.
     """
@@ -59,7 +58,7 @@ class BearerToken:
         if not isinstance(self.value, str) or not _TOKEN.fullmatch(self.value):
             raise ConfigurationError(
                 "the OAUTHBEARER token holds characters that no bearer token has, or is empty"
-                " (RFC 6750, 2.1): hand over the token alone, without 'Bearer'"
+                " (RFC 6750, 2.1): pass only the token, without 'Bearer'"
             )
         for key, value in self.extensions.items():
             if not _KEY.fullmatch(key) or key == _AUTH:
@@ -76,18 +75,18 @@ class BearerToken:
 
 @dataclass(frozen=True, slots=True)
 class BearerIdentity:
-    """Whom a token stands for, and until when: ms since the epoch, None for without end."""
+    """Holds the principal of a token and its end, in ms since the epoch; None for no end."""
 
     principal: str
     expires_at_ms: int | None = None
 
 
-#: Says whom a token stands for. Raises `AuthenticationError` for one that is not valid.
+#: Returns the identity of a token. Raises `AuthenticationError` for an invalid token.
 BearerValidator: TypeAlias = Callable[[BearerToken], BearerIdentity]
 
 
 class OAuthBearerClient:
-    """A client of OAUTHBEARER: the token in one message, readable by all who see it: use TLS."""
+    """Implements a client of OAUTHBEARER: one message with the readable token, so it needs TLS."""
 
     mechanism = "OAUTHBEARER"
 
@@ -99,11 +98,11 @@ class OAuthBearerClient:
 
     @property
     def done(self) -> bool:
-        """Whether the server has accepted the token."""
+        """Returns whether the server has accepted the token."""
         return self._done
 
     def first(self) -> bytes:
-        """The header, the token and the extensions (RFC 7628, 3.1)."""
+        """Returns the header, the token and the extensions (RFC 7628, 3.1)."""
         if self._begun:
             raise AuthenticationError("OAUTHBEARER: this exchange has already begun")
         self._begun = True
@@ -112,9 +111,9 @@ class OAuthBearerClient:
         return f"n,,{_SEPARATOR}{text}{_SEPARATOR}".encode("ascii")
 
     def next(self, challenge: bytes) -> bytes:
-        """Take the server's answer: empty for a yes; a refusal is acknowledged, then it ends."""
+        """Takes the server's answer: empty for success; acknowledges a refusal, then raises it."""
         if not self._begun or self._done:
-            raise AuthenticationError("OAUTHBEARER: no message of the server is due here")
+            raise AuthenticationError("OAUTHBEARER: unexpected message of the server")
         if self._refusal is not None:
             raise AuthenticationError(f"OAUTHBEARER: the server refused the token{self._refusal}")
         if not challenge:
@@ -125,7 +124,7 @@ class OAuthBearerClient:
 
 
 class OAuthBearerServer:
-    """A server of OAUTHBEARER, which asks `validate` what a token is worth."""
+    """Implements a server of OAUTHBEARER, which checks tokens by `validate`."""
 
     mechanism = "OAUTHBEARER"
 
@@ -137,28 +136,29 @@ class OAuthBearerServer:
 
     @property
     def done(self) -> bool:
-        """Whether the token was valid."""
+        """Returns whether the token was valid."""
         return self._identity is not None
 
     @property
     def username(self) -> str | None:
-        """The principal of the token; None until it was found valid."""
+        """Returns the principal of the token; None until it was found valid."""
         return None if self._identity is None else self._identity.principal
 
     @property
     def expires_at_ms(self) -> int | None:
-        """When the token ends, in ms since the epoch; None until it was found valid."""
+        """Returns the end of the token, in ms since the epoch; None until it was found valid."""
         return None if self._identity is None else self._identity.expires_at_ms
 
     def next(self, response: bytes) -> bytes:
-        """Check the client's token; a refusal is told as JSON first, and raised when it is known.
+        """Checks the client's token; sends a refusal as JSON, and raises it after the client's
+        answer.
 
         Raises `AuthenticationError` for a broken message at once.
         """
         if self._refusal is not None:
             raise AuthenticationError(self._refusal)
         if self._begun:
-            raise AuthenticationError("OAUTHBEARER: no message of the client is due here")
+            raise AuthenticationError("OAUTHBEARER: unexpected message of the client")
         self._begun = True
         authorization_id, token = _parse(response)
         try:
@@ -167,13 +167,13 @@ class OAuthBearerServer:
             self._refusal = json.dumps({"status": "invalid_token"}, separators=(",", ":"))
             return self._refusal.encode()
         if authorization_id not in ("", identity.principal):
-            raise AuthenticationError("OAUTHBEARER: a user may act for itself alone")
+            raise AuthenticationError("OAUTHBEARER: a user may act only for itself")
         self._identity = identity
         return b""
 
 
 def _parse(message: bytes) -> tuple[str, BearerToken]:
-    """The authorization id, which may be empty, and the token of a client's message."""
+    """Returns the authorization id, which may be empty, and the token of a client's message."""
     text = decode_text(message, "the client's OAUTHBEARER message")
     header = _GS2_HEADER.match(text)
     if header is None:
@@ -199,7 +199,7 @@ def _parse(message: bytes) -> tuple[str, BearerToken]:
 
 
 def _reason(challenge: bytes) -> str:
-    """What a server's refusal says (RFC 7628, 3.2.2), as the end of a sentence."""
+    """Returns a server's refusal (RFC 7628, 3.2.2) as the end of a sentence."""
     text = decode_text(challenge, "the server's OAUTHBEARER message")
     try:
         told = json.loads(text)

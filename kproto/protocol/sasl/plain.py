@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616) for both sides: name and password in one token.
+"""Implements PLAIN (RFC 4616) for both sides: name and password in one token.
 
 Knows that token and no other mechanism. Moves no bytes, reads no clock.
 """
@@ -13,9 +13,9 @@ __all__ = ["PlainClient", "PlainServer"]
 
 
 class PlainClient:
-    """A client of PLAIN: name and password in one token, readable by all who see it: use TLS.
+    """Implements a client of PLAIN: one token with name and password, readable, so it needs TLS.
 
-    Raises `ConfigurationError` for a delegation token, which Kafka takes over SCRAM alone.
+    Raises `ConfigurationError` for a delegation token, which Kafka accepts only over SCRAM.
     """
 
     mechanism = "PLAIN"
@@ -31,11 +31,11 @@ class PlainClient:
 
     @property
     def done(self) -> bool:
-        """Whether the server has accepted the token."""
+        """Returns whether the server has accepted the token."""
         return self._done
 
     def first(self) -> bytes:
-        """`NUL name NUL password` (RFC 4616, 2). String preparation is for the server to do."""
+        """Returns `NUL name NUL password` (RFC 4616, 2). The server applies string preparation."""
         if self._begun:
             raise AuthenticationError("PLAIN: this exchange has already begun")
         self._begun = True
@@ -44,17 +44,18 @@ class PlainClient:
         return b"\0" + name + b"\0" + password
 
     def next(self, challenge: bytes) -> bytes:
-        """Take the server's answer, whose content means nothing here; Kafka's is empty."""
+        """Takes the server's answer and ignores its content; Kafka's is empty."""
         if not self._begun or self._done:
-            raise AuthenticationError("PLAIN: no message of the server is due here")
+            raise AuthenticationError("PLAIN: unexpected message of the server")
         self._done = True
         return b""
 
 
 class PlainServer:
-    """A server of PLAIN, which checks the password against a salted credential of any hash.
+    """Implements a server of PLAIN, which checks the password against a salted credential of any
+    hash.
 
-    With `prepare_strings` name and password go through SASLprep first, as RFC 4616 wants it.
+    With `prepare_strings` SASLprep is applied to name and password first, as RFC 4616 requires.
     """
 
     mechanism = "PLAIN"
@@ -67,18 +68,18 @@ class PlainServer:
 
     @property
     def done(self) -> bool:
-        """Whether the password was right."""
+        """Returns whether the password was right."""
         return self._username is not None
 
     @property
     def username(self) -> str | None:
-        """The user; None until the password was right."""
+        """Returns the user; None until the password was right."""
         return self._username
 
     def next(self, response: bytes) -> bytes:
-        """Check the client's one token; the answer to a right one is empty."""
+        """Checks the client's one token; the answer to a right one is empty."""
         if self._begun:
-            raise AuthenticationError("PLAIN: no message of the client is due here")
+            raise AuthenticationError("PLAIN: unexpected message of the client")
         self._begun = True
         authorization_id, name, password = _parse_plain(response)
         if self._prepare_strings:
@@ -86,7 +87,7 @@ class PlainServer:
             if authorization_id:
                 authorization_id = saslprep(authorization_id, "authorization id")
         if authorization_id not in ("", name):
-            raise AuthenticationError("PLAIN: a user may act for itself alone")
+            raise AuthenticationError("PLAIN: a user may act only for itself")
         credential = self._lookup(name)
         if credential is None or not credential.matches(
             password, prepare_strings=self._prepare_strings
@@ -97,7 +98,7 @@ class PlainServer:
 
 
 def _parse_plain(token: bytes) -> tuple[str, str, str]:
-    """Authorization id (may be empty), user name and password (RFC 4616, 2)."""
+    """Returns authorization id (may be empty), user name and password (RFC 4616, 2)."""
     parts = decode_text(token, "the client's PLAIN message").split("\0")
     if len(parts) != 3:
         raise AuthenticationError(

@@ -1,8 +1,8 @@
-"""SCRAM (RFC 5802, RFC 7677) for both sides: which message comes when, and who has proved what.
+"""Implements SCRAM (RFC 5802, RFC 7677) for both sides: the order of messages, and the proofs.
 
-Knows keys and the order of messages; the text of them is `scram_messages`. Moves no bytes, reads
-no clock. Deriving the key takes milliseconds at usual iteration counts and is bounded by
-`MAX_ITERATIONS`; a shell that must not wait so long may call `next` in a thread.
+Knows keys and the order of messages; `scram_messages` has their text. Moves no bytes, reads no
+clock. The derivation of the key takes milliseconds at usual iteration counts, and is bounded by
+`MAX_ITERATIONS`; a caller that must not block so long may call `next` in a thread.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ __all__ = [
     "ScramSha512Server",
 ]
 
-#: Most PBKDF2 rounds that a client does for a server, which may be a hostile one: sixteen times
-#: what Kafka stores at most (16384), and about a quarter of a second with SHA-512.
+#: Most PBKDF2 rounds of a client for a server, which may be hostile: sixteen times the most that
+#: Kafka stores (16384), and about a quarter of a second with SHA-512.
 MAX_ITERATIONS: Final = 262_144
 
 #: Random bytes of a nonce; 18 make 24 characters without padding.
@@ -48,7 +48,9 @@ NONCE_BYTES: Final = 18
 
 
 class _Step(Enum):
-    """Where an exchange stands. One that failed stays so: a new connection needs a new one."""
+    """Names the state of an exchange. A failed exchange stays failed; each connection needs a new
+    one.
+    """
 
     FIRST = auto()
     FINAL = auto()
@@ -58,10 +60,10 @@ class _Step(Enum):
 
 
 class ScramClient:
-    """The client's side: `first()`, then `next()` for each answer of the server until `done`.
+    """Implements the client: `first()`, then `next()` for each server message until `done`.
 
-    The hash is the subclass's. `nonce` is for tests; without it a random one is drawn.
-    `max_iterations` bounds the work that a server can ask for. `salting` derives the key; a
+    The subclass sets the hash. `nonce` is for tests; without it a random one is drawn.
+    `max_iterations` bounds the work that a server can demand. `salting` derives the key; a
     `SaltedPasswords` does so once for several exchanges.
 
     Raises `AuthenticationError` from `first` for credentials that SASLprep refuses, and from
@@ -92,11 +94,11 @@ class ScramClient:
 
     @property
     def done(self) -> bool:
-        """Whether both sides have proved themselves."""
+        """Returns whether both sides have proved themselves."""
         return self._step is _Step.DONE
 
     def first(self) -> bytes:
-        """The message that opens the exchange."""
+        """Returns the message that opens the exchange."""
         if self._step is not _Step.FIRST:
             raise AuthenticationError(f"{self.mechanism}: this exchange has already begun")
         self._step = _Step.FAILED
@@ -113,7 +115,7 @@ class ScramClient:
         return token
 
     def next(self, challenge: bytes) -> bytes:
-        """Answer the server: the proof to its first message, nothing to its final one."""
+        """Answers the server: the proof to its first message, nothing to its final one."""
         step, self._step = self._step, _Step.FAILED
         if step is _Step.FINAL:
             response = self._prove(ServerFirst.parse(challenge))
@@ -123,10 +125,10 @@ class ScramClient:
             self._verify(ServerFinal.parse(challenge))
             self._step = _Step.DONE
             return b""
-        raise AuthenticationError(f"{self.mechanism}: no message of the server is due here")
+        raise AuthenticationError(f"{self.mechanism}: unexpected message of the server")
 
     def _prove(self, server_first: ServerFirst) -> bytes:
-        """The final message: that we know the password, without showing it (RFC 5802, 3)."""
+        """Returns the final message, the proof of the password (RFC 5802, 3)."""
         self._check(server_first)
         salted = self._salting(
             self.hash_name, self._password, server_first.salt, server_first.iterations
@@ -143,7 +145,7 @@ class ScramClient:
         return ClientFinal.encode(without_proof, _xor(key, signature))
 
     def _check(self, server_first: ServerFirst) -> None:
-        """Refuse a replayed nonce, a weak salting, and one that would keep us busy."""
+        """Refuses a replayed nonce, and an iteration count that is too low or too high."""
         nonce, iterations = server_first.nonce, server_first.iterations
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise AuthenticationError(
@@ -158,7 +160,7 @@ class ScramClient:
         if iterations > self._max_iterations:
             raise AuthenticationError(
                 f"{self.mechanism}: the server asks for {iterations} iterations, more than the"
-                f" {self._max_iterations} that are done for it: raise max_iterations if you"
+                f" {self._max_iterations} that are allowed: raise max_iterations if you"
                 " trust it"
             )
 
@@ -171,7 +173,7 @@ class ScramClient:
 
 
 class ScramServer:
-    """The server's side: `next()` for each message of the client until `done`.
+    """Implements the server: `next()` for each message of the client until `done`.
 
     `lookup` finds a user's credential for this very mechanism, `token_lookup` that of a
     delegation token by its id (a client says with `tokenauth=true` which it means); without it
@@ -205,21 +207,21 @@ class ScramServer:
 
     @property
     def done(self) -> bool:
-        """Whether the client has proved who it is."""
+        """Returns whether the client is authenticated."""
         return self._step is _Step.DONE
 
     @property
     def username(self) -> str | None:
-        """The user, or the id of the delegation token; None until it is proved."""
+        """Returns the user, or the id of the delegation token; None until it is proved."""
         return self._username if self.done else None
 
     @property
     def token_auth(self) -> bool:
-        """Whether `username` is the id of a delegation token; False until it is proved."""
+        """Returns whether `username` is the id of a delegation token; False until it is proved."""
         return self.done and self._client_first is not None and self._client_first.token_auth
 
     def next(self, response: bytes) -> bytes:
-        """Answer the client: how to salt, then the server's own proof."""
+        """Answers the client: salt and iterations first, then the server's own proof."""
         step, self._step = self._step, _Step.FAILED
         if step is _Step.FIRST:
             challenge = self._ask(ClientFirst.parse(response))
@@ -229,16 +231,16 @@ class ScramServer:
             challenge = self._verify(ClientFinal.parse(response))
             self._step = _Step.DONE
             return challenge
-        raise AuthenticationError(f"{self.mechanism}: no message of the client is due here")
+        raise AuthenticationError(f"{self.mechanism}: unexpected message of the client")
 
     def _ask(self, client_first: ClientFirst) -> bytes:
-        """The first message: the nonce to sign, and how the password was salted."""
+        """Returns the first message: the nonce to sign, the salt and the iterations."""
         name, other = client_first.username, client_first.authorization_id
         if self._prepare_strings:
             name = saslprep(name, "user name")
             other = saslprep(other, "authorization id") if other else ""
         if other not in ("", name):
-            raise AuthenticationError(f"{self.mechanism}: a user may act for itself alone")
+            raise AuthenticationError(f"{self.mechanism}: a user may act only for itself")
         lookup = self._token_lookup if client_first.token_auth else self._lookup
         credential = lookup(name) if lookup is not None else None
         if credential is None:
@@ -257,13 +259,13 @@ class ScramServer:
         return self._server_first.encode()
 
     def _verify(self, client_final: ClientFinal) -> bytes:
-        """The final message, for a client whose proof holds (RFC 5802, 3)."""
+        """Returns the final message, for a client whose proof holds (RFC 5802, 3)."""
         assert self._client_first is not None
         assert self._server_first is not None
         assert self._credential is not None
         if client_final.channel_binding != self._client_first.gs2_header.encode():
             raise AuthenticationError(
-                f"{self.mechanism}: the client's channel binding is not what it began with"
+                f"{self.mechanism}: the client's channel binding differs from its first message"
             )
         if client_final.nonce != self._server_first.nonce:
             raise AuthenticationError(f"{self.mechanism}: the client's nonce is not ours")
@@ -276,7 +278,7 @@ class ScramServer:
         ).encode()
 
     def _is_proof(self, proof: bytes, signature: bytes) -> bool:
-        """ClientProof := ClientKey XOR ClientSignature; StoredKey is the hash of ClientKey."""
+        """Checks ClientProof := ClientKey XOR ClientSignature; StoredKey is the hash of ClientKey."""
         assert self._credential is not None
         if len(proof) != len(signature):
             return False
@@ -285,28 +287,28 @@ class ScramServer:
 
 
 class ScramSha256Client(ScramClient):
-    """A client of SCRAM-SHA-256 (RFC 7677)."""
+    """Implements a client of SCRAM-SHA-256 (RFC 7677)."""
 
     mechanism = "SCRAM-SHA-256"
     hash_name = "sha256"
 
 
 class ScramSha512Client(ScramClient):
-    """A client of SCRAM-SHA-512 (RFC 5802 with SHA-512, as Kafka names it)."""
+    """Implements a client of SCRAM-SHA-512 (RFC 5802 with SHA-512, as Kafka names it)."""
 
     mechanism = "SCRAM-SHA-512"
     hash_name = "sha512"
 
 
 class ScramSha256Server(ScramServer):
-    """A server of SCRAM-SHA-256 (RFC 7677)."""
+    """Implements a server of SCRAM-SHA-256 (RFC 7677)."""
 
     mechanism = "SCRAM-SHA-256"
     hash_name = "sha256"
 
 
 class ScramSha512Server(ScramServer):
-    """A server of SCRAM-SHA-512 (RFC 5802 with SHA-512, as Kafka names it)."""
+    """Implements a server of SCRAM-SHA-512 (RFC 5802 with SHA-512, as Kafka names it)."""
 
     mechanism = "SCRAM-SHA-512"
     hash_name = "sha512"
@@ -323,7 +325,7 @@ def _own_nonce(nonce: str | None) -> str:
 def _auth_message(
     client_first: ClientFirst, server_first: ServerFirst, without_proof: str
 ) -> bytes:
-    """AuthMessage (RFC 5802, 3): what both sides sign, all that was said so far."""
+    """Returns AuthMessage (RFC 5802, 3), which both sides sign: all messages until now."""
     return f"{client_first.bare},{server_first.text},{without_proof}".encode()
 
 

@@ -1,9 +1,9 @@
-"""The four messages of SCRAM (RFC 5802, 5 and 7): text in, fields out, and back.
+"""Reads and writes the four messages of SCRAM (RFC 5802, 5 and 7): text in, fields out, and back.
 
-Knows the grammar and nothing of keys, users or the order of messages. A message that was read
-keeps its text, since both sides sign the very characters that were sent. Unknown extensions are
-skipped, as the RFC says, except behind `m=`, which stands for one that must be understood.
-Errors name the attribute and quote nothing of it but the server's own error value.
+Knows the grammar, and no keys, users or order of messages. A message that was read keeps its text,
+because both sides sign the exact characters. Unknown extensions are skipped, as the RFC requires,
+except after `m=`, which marks a mandatory one. Errors name the attribute, and quote only the
+server's own error value.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .text import decode_text, encode_text
 
 __all__ = ["ClientFinal", "ClientFirst", "ServerFinal", "ServerFirst", "is_nonce"]
 
-#: Extension by which Kafka's client says that name and password are a delegation token (KIP-48).
+#: Extension of Kafka's client for a delegation token as name and password (KIP-48).
 DELEGATION_EXTENSION: Final = "tokenauth"
 
-#: How much of a server's error value goes into our message.
+#: Characters of a server's error value that an error quotes.
 MAX_ERROR_VALUE_CHARACTERS: Final = 100
 
 #: Channel binding: not offered by the client, or by the server as far as the client knows.
-#: The third form, `p=…`, asks for one, which only the -PLUS mechanisms have.
+#: The third form, `p=…`, demands it, which only the -PLUS mechanisms have.
 _NO_CHANNEL_BINDING: Final = ("n", "y")
 
 # RFC 5802, 7: printable = %x21-2B / %x2D-7E, all of ASCII that shows but the comma.
@@ -40,16 +40,16 @@ _Attributes: TypeAlias = list[tuple[str, str]]
 
 
 def is_nonce(text: str) -> bool:
-    """Whether SCRAM can carry this as a nonce."""
+    """Returns whether SCRAM can carry this as a nonce."""
     return _NONCE.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ClientFirst:
-    """`n,,n=user,r=nonce`: who wants in, and the client's nonce.
+    """Holds `n,,n=user,r=nonce`: the user, and the client's nonce.
 
-    `gs2_header` and `bare` are the two halves of the text, `authorization_id` is empty where the
-    client named none, `token_auth` says that the name is the id of a delegation token.
+    `gs2_header` and `bare` are the two halves of the text, `authorization_id` is empty if the
+    client named none, `token_auth` is True if the name is the id of a delegation token.
     """
 
     username: str
@@ -61,7 +61,7 @@ class ClientFirst:
 
     @classmethod
     def build(cls, username: str, nonce: str, *, token_auth: bool) -> ClientFirst:
-        """The message of a client that asks for no channel binding and no other identity."""
+        """Returns the message of a client without channel binding and without another identity."""
         bare = f"n={_escape(username)},r={nonce}"
         if token_auth:
             bare += f",{DELEGATION_EXTENSION}=true"
@@ -69,7 +69,7 @@ class ClientFirst:
 
     @classmethod
     def parse(cls, token: bytes) -> ClientFirst:
-        """Read it. Raises `AuthenticationError`."""
+        """Parses the message. Raises `AuthenticationError`."""
         where = "the client's first SCRAM message"
         flag, acting_for, bare = _split_gs2_header(decode_text(token, where), where)
         attributes = _attributes(bare, where)
@@ -85,13 +85,15 @@ class ClientFirst:
         )
 
     def encode(self) -> bytes:
-        """The message as sent."""
+        """Returns the message as sent."""
         return encode_text(self.gs2_header + self.bare, "user name")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFirst:
-    """`r=nonce,s=salt,i=iterations`: both nonces in one, and how the password was salted."""
+    """Holds `r=nonce,s=salt,i=iterations`: both nonces in one, salt and iterations of the
+    password.
+    """
 
     nonce: str
     salt: bytes = field(repr=False)
@@ -100,13 +102,13 @@ class ServerFirst:
 
     @classmethod
     def build(cls, nonce: str, salt: bytes, iterations: int) -> ServerFirst:
-        """The message without extensions."""
+        """Returns the message without extensions."""
         text = f"r={nonce},s={_to_base64(salt)},i={iterations}"
         return cls(nonce, salt, iterations, text)
 
     @classmethod
     def parse(cls, token: bytes) -> ServerFirst:
-        """Read it. Raises `AuthenticationError`, also for an `e=` in its place."""
+        """Parses the message. Raises `AuthenticationError`, also for an `e=` in its place."""
         where = "the server's first SCRAM message"
         text = decode_text(token, where)
         attributes = _attributes(text, where)
@@ -118,13 +120,13 @@ class ServerFirst:
         return cls(_nonce(nonce, where), _from_base64(salt, "s", where), int(iterations), text)
 
     def encode(self) -> bytes:
-        """The message as sent."""
+        """Returns the message as sent."""
         return self.text.encode()
 
 
 @dataclass(frozen=True, slots=True)
 class ClientFinal:
-    """`c=binding,r=nonce,p=proof`: that the client knows the password.
+    """Holds `c=binding,r=nonce,p=proof`, the proof that the client knows the password.
 
     `channel_binding` repeats the GS2 header, `without_proof` is the text that the proof covers.
     """
@@ -136,12 +138,12 @@ class ClientFinal:
 
     @staticmethod
     def text_to_sign(gs2_header: str, nonce: str) -> str:
-        """All of the message that stands before the proof."""
+        """Returns the part of the message before the proof."""
         return f"c={_to_base64(gs2_header.encode())},r={nonce}"
 
     @classmethod
     def parse(cls, token: bytes) -> ClientFinal:
-        """Read it. Raises `AuthenticationError`."""
+        """Parses the message. Raises `AuthenticationError`."""
         where = "the client's final SCRAM message"
         without_proof, comma, proof = decode_text(token, where).rpartition(",p=")
         if not comma:
@@ -158,19 +160,21 @@ class ClientFinal:
 
     @staticmethod
     def encode(without_proof: str, proof: bytes) -> bytes:
-        """The message as sent."""
+        """Returns the message as sent."""
         return f"{without_proof},p={_to_base64(proof)}".encode()
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFinal:
-    """`v=signature`: that the server knows the user's keys too."""
+    """Holds `v=signature`, the proof that the server knows the user's keys."""
 
     signature: bytes = field(repr=False)
 
     @classmethod
     def parse(cls, token: bytes) -> ServerFinal:
-        """Read it. Raises `AuthenticationError`, also for an `e=`, the server's refusal."""
+        """Parses the message. Raises `AuthenticationError`, also for an `e=`, the server's
+        refusal.
+        """
         where = "the server's final SCRAM message"
         attributes = _attributes(decode_text(token, where), where)
         _refuse_error(attributes)
@@ -178,12 +182,12 @@ class ServerFinal:
         return cls(_from_base64(attributes[0][1], "v", where))
 
     def encode(self) -> bytes:
-        """The message as sent."""
+        """Returns the message as sent."""
         return f"v={_to_base64(self.signature)}".encode()
 
 
 def _split_gs2_header(text: str, where: str) -> tuple[str, str, str]:
-    """Channel binding flag, `a=…` or nothing, and the rest (RFC 5802, 7: gs2-header)."""
+    """Returns channel binding flag, `a=…` or nothing, and the rest (RFC 5802, 7: gs2-header)."""
     parts = text.split(",", 2)
     if len(parts) < 3:
         raise AuthenticationError(f"{where} lacks its GS2 header, such as n,,")
@@ -198,17 +202,17 @@ def _split_gs2_header(text: str, where: str) -> tuple[str, str, str]:
 
 
 def _authorization_id(acting_for: str, where: str) -> str:
-    """Whom the client wants to act for: `a=saslname`, or nothing for itself."""
+    """Returns the user for which the client acts: that of `a=saslname`, or "" for itself."""
     if not acting_for:
         return ""
     ((name, value),) = _attributes(acting_for, where)
     if name != "a":
-        raise AuthenticationError(f"{where} has something else where a= may stand")
+        raise AuthenticationError(f"{where} has another attribute in the place of a=")
     return _unescape(value, where)
 
 
 def _attributes(text: str, where: str) -> _Attributes:
-    """`a=x,b=y` as pairs."""
+    """Returns `a=x,b=y` as pairs."""
     matches = [_ATTRIBUTE.fullmatch(part) for part in text.split(",")]
     pairs = [(match[1], match[2]) for match in matches if match]
     if len(pairs) != len(matches):
@@ -217,7 +221,7 @@ def _attributes(text: str, where: str) -> _Attributes:
 
 
 def _behind(attributes: _Attributes, names: tuple[str, ...], where: str) -> _Attributes:
-    """The attributes behind the ones with these names, which must come first and in order."""
+    """Returns the attributes after those with these names, which must come first and in order."""
     if attributes[0][0] == "m":
         raise AuthenticationError(f"{where} demands an extension that is not known here, m=")
     if tuple(name for name, _ in attributes[: len(names)]) != names:
@@ -227,7 +231,7 @@ def _behind(attributes: _Attributes, names: tuple[str, ...], where: str) -> _Att
 
 
 def _refuse_error(attributes: _Attributes) -> None:
-    """Raise what the server says with `e=` (RFC 5802, 7: server-error)."""
+    """Raises the server's error in `e=` (RFC 5802, 7: server-error)."""
     name, value = attributes[0]
     if name == "e":
         raise AuthenticationError(
@@ -254,12 +258,12 @@ def _from_base64(text: str, name: str, where: str) -> bytes:
 
 
 def _escape(name: str) -> str:
-    """A saslname (RFC 5802, 5.1): the equals sign first, or it would be escaped twice."""
+    """Returns a saslname (RFC 5802, 5.1): the equals sign first, or it would be escaped twice."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def _unescape(name: str, where: str) -> str:
-    """The name in a saslname. An equals sign that begins no escape is an error."""
+    """Returns the name in a saslname. An equals sign that begins no escape is an error."""
 
     def character(match: re.Match[str]) -> str:
         if match[1] is None:

@@ -1,8 +1,8 @@
-"""Text in SASL: UTF-8 in and out, and SASLprep (RFC 4013).
+"""Encodes, decodes and prepares text in SASL: UTF-8 and SASLprep (RFC 4013).
 
-Knows characters, and neither a mechanism nor a message. What passes through here may be a
-password, so no error shows any of it: not in its text, and not in an exception chained to it,
-for Python's Unicode errors carry the whole string along.
+Knows characters, and neither a mechanism nor a message. The text may be a password, so no error
+shows any of it: neither in its message, nor in a chained exception, because Python's Unicode errors
+hold the whole string.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["MAX_TOKEN_BYTES", "decode_text", "encode_text", "printable", "saslpr
 #: Real tokens have a few hundred bytes, so this only keeps a hostile peer from costing much.
 MAX_TOKEN_BYTES: Final = 524_288
 
-#: How much of a peer's own text goes into an error, in characters.
+#: Characters of a peer's own text that an error quotes.
 _SHOWN: Final = 300
 
-#: What RFC 4013, 2.3 prohibits in the output: table of RFC 3454 and what its characters are.
+#: Prohibited output of RFC 4013, 2.3: a table of RFC 3454, and a description of its characters.
 _PROHIBITED: Final = (
     (stringprep.in_table_c12, "a space other than U+0020"),
     (stringprep.in_table_c21_c22, "a control character"),
@@ -41,12 +41,12 @@ _PROHIBITED: Final = (
 
 
 def saslprep(text: str, what: str, *, stored: bool = False) -> str:
-    """Prepare a user name or password for comparison, as RFC 4013 says.
+    """Prepares a user name or password for comparison by RFC 4013.
 
-    `what` names the text in errors. `stored` is for text that is kept (a "stored string"):
-    code points that Unicode 3.2 had not assigned are then refused; in a "query" they pass.
+    `what` names the text in errors. `stored` is for a "stored string": code points that Unicode 3.2
+    had not assigned are then refused; in a "query" they are allowed.
 
-    Raises `AuthenticationError` for text that is prohibited, or of which nothing is left.
+    Raises `AuthenticationError` for text that is prohibited, or becomes empty.
     """
     mapped = "".join(
         " " if stringprep.in_table_c12(character) else character
@@ -63,20 +63,20 @@ def saslprep(text: str, what: str, *, stored: bool = False) -> str:
 
 
 def encode_text(text: str, what: str) -> bytes:
-    """`text` in UTF-8; `what` names it in errors.
+    """Returns `text` in UTF-8; `what` names it in errors.
 
     Raises `AuthenticationError` for a lone surrogate, which UTF-8 cannot hold.
     """
-    # Raised behind the block, not inside, so that the Unicode error is not chained to ours.
+    # Raised after the block, not inside, so that the Unicode error is not chained to it.
     with suppress(UnicodeEncodeError):
         return text.encode("utf-8")
     raise AuthenticationError(f"the {what} holds a lone surrogate, which has no UTF-8 form")
 
 
 def decode_text(token: bytes, what: str) -> str:
-    """The text of a SASL token; `what` names it in errors.
+    """Returns the text of a SASL token; `what` names it in errors.
 
-    Raises `AuthenticationError` for more than `MAX_TOKEN_BYTES` and for what is not UTF-8.
+    Raises `AuthenticationError` for more than `MAX_TOKEN_BYTES`, and for bytes that are not UTF-8.
     """
     if len(token) > MAX_TOKEN_BYTES:
         raise AuthenticationError(
@@ -88,13 +88,13 @@ def decode_text(token: bytes, what: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A peer's own text as part of a message: bounded, and on one line."""
+    """Returns a peer's own text for a message: truncated, and on one line."""
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return "".join(each if each.isprintable() else "?" for each in shown)
 
 
 def _fault(prepared: str, *, stored: bool) -> str | None:
-    """What is wrong with prepared text, or None."""
+    """Returns the error in prepared text, or None."""
     if not prepared:
         return "is empty once prepared by SASLprep"
     for in_table, characters in _PROHIBITED:
@@ -108,7 +108,9 @@ def _fault(prepared: str, *, stored: bool) -> str | None:
 
 
 def _bidirectional_text_is_whole(prepared: str) -> bool:
-    """RFC 3454, 6: with right-to-left text no left-to-right, and right-to-left at both ends."""
+    """Checks RFC 3454, 6: no left-to-right with right-to-left text, and right-to-left at both
+    ends.
+    """
     if not any(map(stringprep.in_table_d1, prepared)):
         return True
     if any(map(stringprep.in_table_d2, prepared)):

@@ -1,7 +1,7 @@
-"""Tokens without a signature (KIP-255): JSON Web Signatures of `alg` none, for tests alone.
+"""Makes and checks tokens without a signature (KIP-255): JSON Web Signatures of `alg` none.
 
-They are what Kafka's broker takes for OAUTHBEARER until it is given a validator of one's own:
-anybody may make one. Makes and checks them; knows no exchange, and reads no clock by itself.
+They are for tests: any client can make one. Kafka's broker accepts them for OAUTHBEARER until a
+validator is configured. Knows no exchange, and reads no clock by itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .oauthbearer import BearerIdentity, BearerToken, BearerValidator
 
 __all__ = ["unsecured_token", "unsecured_validator"]
 
-#: How long a token is good, unless somebody says otherwise; as Kafka's own, an hour.
+#: Lifetime of a token by default: an hour, as in Kafka.
 LIFETIME_MS: Final = 3_600_000
 
 #: The base64 of URLs in the characters of the usual one (RFC 4648, 5).
@@ -31,7 +31,9 @@ def unsecured_token(
     lifetime_ms: int = LIFETIME_MS,
     claims: Mapping[str, Any] | None = None,
 ) -> str:
-    """A token for `principal`, issued at `now_ms` (since the epoch); `claims` go before ours."""
+    """Returns a token for `principal`, issued at `now_ms` (since the epoch), with extra
+    `claims`.
+    """
     body = {"sub": principal, "iat": now_ms / 1000, "exp": (now_ms + lifetime_ms) / 1000}
     return f"{_encode({'alg': 'none'})}.{_encode({**body, **(claims or {})})}."
 
@@ -39,9 +41,9 @@ def unsecured_token(
 def unsecured_validator(
     now_ms: Callable[[], int], *, principal_claim: str = "sub", clock_skew_ms: int = 0
 ) -> BearerValidator:
-    """What takes such tokens: `exp` is to come, `iat`, if there is one, is over and before it.
+    """Returns a validator of such tokens: `exp` is in the future, and `iat`, if present, is past.
 
-    Raises `AuthenticationError` for others, which shows nothing of the token.
+    It raises `AuthenticationError` for others, which shows nothing of the token.
     """
 
     def validate(token: BearerToken) -> BearerIdentity:
@@ -78,7 +80,7 @@ def _claims(text: str) -> dict[str, Any]:
 
 
 def _moment(claims: Mapping[str, Any], name: str) -> int | None:
-    """A claim in seconds as ms; None for one that is not there."""
+    """Returns a claim in seconds as ms; None if it is missing."""
     value = claims.get(name)
     if value is None:
         return None
@@ -96,7 +98,7 @@ def _encode(content: Mapping[str, Any]) -> str:
 
 
 def _decode(part: str, what: str) -> dict[str, Any]:
-    """The JSON object of a part, which is base64 for URLs, mostly without padding."""
+    """Returns the JSON object of a part, which is URL-safe base64, mostly without padding."""
     bare = part.rstrip("=")
     content: Any = None
     try:

@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from kproto_cloudevents import CloudEvent, CloudEventError, from_kafka
 from kproto_cloudevents.values.types import canonical
 
+from .arrow_numpy import boolean_array, integer_values, number_array
 from .arrow_records import RECORD_SCHEMA, binary_array, record_array
 from .event_checks import CHECKS, check_plain_text
-from .plain_arrays import numbers, truths, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,11 +133,11 @@ def _attribute_headers(columns: RecordColumns, buffer: pa.Buffer) -> tuple[_Pick
     rows = _rows_of_headers(columns)
     regular = np.ones(count, dtype=np.bool_)
     encoded = binary_array(buffer, columns.header_keys).dictionary_encode()
-    codes = values_of(encoded.indices)
+    codes = integer_values(encoded.indices)
     try:
         header_names = encoded.dictionary.cast(pa.string()).to_pylist()
     except pa.ArrowInvalid:
-        raise columns.not_utf8() from None
+        raise columns.header_key_error() from None
     nothing = np.empty(0, dtype=np.int64)
     if len(header_names) > _MAX_HEADER_NAMES:
         return {}, nothing, np.zeros(count, dtype=np.bool_)
@@ -190,7 +190,7 @@ def _event_arrays(
 ) -> dict[str, pa.Array]:
     """The event's columns for the regular records alone."""
     everyone = bool(regular.all())
-    mask = truths(regular)
+    mask = boolean_array(regular)
     kept = np.flatnonzero(regular)
     arrays: dict[str, pa.Array] = {}
     for name in (*_CORE, "datacontenttype"):
@@ -220,7 +220,7 @@ def _extension_maps(
     keys = binary_array(buffer, columns.header_keys, header).cast(pa.string())
     values = binary_array(buffer, columns.header_values, header).cast(pa.string())
     return pa.MapArray.from_arrays(
-        numbers(offsets), pc.utf8_slice_codeunits(keys, len(_PREFIX)), values
+        number_array(offsets), pc.utf8_slice_codeunits(keys, len(_PREFIX)), values
     )
 
 
@@ -233,7 +233,7 @@ def _with_irregular(
         # What the specification advises against is no fault of the reader.
         warnings.simplefilter("ignore")
         read = [_read_event(columns, int(row)) for row in irregular]
-    order = numbers(np.argsort(np.concatenate((np.flatnonzero(regular), irregular))))
+    order = number_array(np.argsort(np.concatenate((np.flatnonzero(regular), irregular))))
     merged = {}
     for name, array in events.items():
         others = pa.array([event.get(name) for event in read], type=EVENT_SCHEMA.field(name).type)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from .plain_arrays import numbers, repeated, truths
+from .arrow_numpy import boolean_array, number_array, repeated_text
 
 if TYPE_CHECKING:
     from .record_columns import ByteRanges, Int32s, Int64s, RecordColumns
@@ -73,15 +73,15 @@ def record_array(
         case "value":
             return binary_array(buffer, columns.values)
         case "topic":
-            return repeated(topic, count)
+            return repeated_text(topic, count)
         case "partition":
-            return numbers(np.full(count, partition, dtype=np.int32))
+            return number_array(np.full(count, partition, dtype=np.int32))
         case "offset":
-            return numbers(columns.offsets)
+            return number_array(columns.offsets)
         case "timestamp":
             return _timestamp_array(columns.timestamps)
         case "timestampType":
-            return numbers(columns.timestamp_types)
+            return number_array(columns.timestamp_types)
         case "headers":
             return _headers_array(columns, buffer)
         case _:
@@ -100,11 +100,11 @@ def binary_array(buffer: pa.Buffer, ranges: ByteRanges, rows: Int64s | None = No
     bounds = np.ascontiguousarray(ranges.bounds)
     spread = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), buffer])
     if rows is None:
-        return spread.take(numbers(_even_numbers(count), null=ranges.null))
+        return spread.take(number_array(_even_numbers(count), null=ranges.null))
     null = rows < 0
     if ranges.null is not None:
         null |= ranges.null[rows]
-    return spread.take(numbers(rows * 2, null=null))
+    return spread.take(number_array(rows * 2, null=null))
 
 
 _first_even_numbers: Int32s = np.arange(0, 0, 2, dtype=np.int32)
@@ -132,7 +132,10 @@ def _headers_array(columns: RecordColumns, buffer: pa.Buffer) -> pa.Array:
     offsets = columns.header_offsets.astype(np.int32)
     none = offsets[1:] == offsets[:-1]
     return pa.ListArray.from_arrays(
-        numbers(offsets), entries, type=_HEADERS_TYPE, mask=truths(none) if none.any() else None
+        number_array(offsets),
+        entries,
+        type=_HEADERS_TYPE,
+        mask=boolean_array(none) if none.any() else None,
     )
 
 
@@ -146,7 +149,7 @@ def _header_arrays(columns: RecordColumns, buffer: pa.Buffer) -> tuple[pa.Array,
     try:
         names = keys.cast(pa.string())
     except pa.ArrowInvalid:
-        raise columns.not_utf8() from None
+        raise columns.header_key_error() from None
     return names, binary_array(buffer, columns.header_values)
 
 
@@ -158,4 +161,4 @@ def _timestamp_array(timestamps: Int64s) -> pa.Array:
     beyond = (timestamps > _MAX_TIMESTAMP_MS) | (timestamps < -_MAX_TIMESTAMP_MS)
     mask = beyond if beyond.any() else None
     micros = np.where(beyond, 0, timestamps) * 1000
-    return numbers(micros, RECORD_SCHEMA.field("timestamp").type, null=mask)
+    return number_array(micros, RECORD_SCHEMA.field("timestamp").type, null=mask)

@@ -1,13 +1,12 @@
-"""Record batches to columns: many batches at a time, without a loop over fields.
+"""Decodes record batches into columns, many batches at a time, without a Python loop over fields.
 
-Owns the way from the `records` bytes of a fetch response to chunks of columns, and which batch is
-named when one is broken. Where the records of each batch stand, and which batches are read
-together, is `sections`' to know; how the fields of many records are read at once is `lockstep`'s;
-how columns become Arrow arrays `arrow_records`' and `arrow_events`'.
+Turns the `records` bytes of a Fetch response into chunks of columns, and names the batch that is
+corrupt. `batch_sections` finds the records of each batch and groups the batches that are decoded
+together, `field_reader` reads the fields of many records at once, `arrow_records` and
+`arrow_events` turn columns into Arrow arrays.
 
-Messages of magic 0 and 1, which few brokers still hold, go through the record decoder.
-
-Knows nothing of sockets, of Spark or of CloudEvents.
+The record decoder of `kproto.records` reads messages of magic 0 and 1, which few brokers still
+hold. Knows neither sockets, Spark nor CloudEvents.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from kproto.records import LOG_APPEND_TIME, MAX_DECOMPRESSED_BYTES
 from kproto.records.any_magic import as_buffer
 from kproto.wire.errors import CorruptBatchError
 
-from .lockstep import FieldReader, header_ranges, record_ends
-from .record_columns import ByteRanges, RecordColumns, message_columns
-from .sections import MAX_CHUNK_BYTES, BatchGroup, section_groups
+from .batch_sections import MAX_CHUNK_BYTES, BatchGroup, section_groups
+from .field_reader import FieldReader, header_ranges, record_ends
+from .record_columns import ByteRanges, RecordColumns, message_set_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kproto.stored.aborted import AbortedTransactions
 
+    from .batch_sections import BatchSection
     from .record_columns import Int32s, Int64s
-    from .sections import BatchSection
 
 __all__ = ["column_chunks"]
 
@@ -84,7 +83,7 @@ def column_chunks(
             if isinstance(group, BatchGroup):
                 yield from _group_columns(group, start, end, max_decompressed_bytes)
             else:
-                yield message_columns(group)
+                yield message_set_columns(group)
 
 
 @cache

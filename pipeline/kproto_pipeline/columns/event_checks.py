@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from kproto_cloudevents.values.media_type import parse_media_type
 from kproto_cloudevents.versions.tables import V1_0
 
-from .plain_arrays import lengths, nulls_of, truths_of, values_of
+from .arrow_numpy import boolean_values, integer_values, lengths, null_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ def check_plain_text(array: pa.Array) -> Bools:
 
 
 def _matches(array: pa.Array, pattern: str) -> Bools:
-    return truths_of(pc.match_substring_regex(array, pattern), null=True)
+    return boolean_values(pc.match_substring_regex(array, pattern), null=True)
 
 
 # RFC 3339 without what needs a closer look: leap seconds, more than six digits of a second,
@@ -63,7 +63,7 @@ def _check_each_value(is_right: Callable[[str], bool]) -> Callable[[pa.Array], B
     def check(array: pa.Array) -> Bools:
         encoded = array.dictionary_encode()
         right = [_is_text(raw, is_right) for raw in encoded.dictionary.to_pylist()]
-        codes, missing = values_of(encoded.indices), nulls_of(encoded.indices)
+        codes, missing = integer_values(encoded.indices), null_mask(encoded.indices)
         if missing is not None:
             codes = np.where(missing, len(right), codes)
         by_row: Bools = np.array([*right, True], dtype=np.bool_)[codes]

@@ -30,7 +30,7 @@ __all__ = [
     "Int32s",
     "Int64s",
     "RecordColumns",
-    "message_columns",
+    "message_set_columns",
 ]
 
 Int64s: TypeAlias = "NDArray[np.int64]"
@@ -147,7 +147,7 @@ class RecordColumns:
             found.append((name, self.header_values.at(self.buffer, header)))
         return found
 
-    def not_utf8(self) -> CorruptBatchError:
+    def header_key_error(self) -> CorruptBatchError:
         """An error for header keys of which one is not UTF-8, that names the first such record."""
         try:
             for row in range(len(self)):
@@ -167,7 +167,7 @@ class RecordColumns:
         return self.places[number - 1] if number else (0, None, None)
 
 
-def message_columns(records: Sequence[Record]) -> RecordColumns:
+def message_set_columns(records: Sequence[Record]) -> RecordColumns:
     """The columns of records without headers, as those of message sets are.
 
     Their keys and values are copied into one buffer.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from kproto.wire.errors import CorruptBatchError
 
+from .batch_sections import MAX_CHUNK_BYTES
 from .chunks import column_chunks
-from .sections import MAX_CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

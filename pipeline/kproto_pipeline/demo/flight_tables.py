@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
-from ..job.verdicts import VALID
+from ..job.event_status import VALID
 from .flights import DEPARTED
 
 if TYPE_CHECKING:

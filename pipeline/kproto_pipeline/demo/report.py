@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..job import JobCounts
     from .flights import Expected
 
-__all__ = ["Check", "Pace", "all_checks", "draw_delay_by_hour", "print_report"]
+__all__ = ["Check", "StageRate", "all_checks", "draw_delay_by_hour", "print_report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StageRate:
     """How long a stage took, and with how many events; None where it has none."""
 
     what: str
@@ -63,7 +63,9 @@ def all_checks(
     ]
 
 
-def print_report(checks: Sequence[Check], carriers: Sequence[Row], paces: Sequence[Pace]) -> None:
+def print_report(
+    checks: Sequence[Check], carriers: Sequence[Row], paces: Sequence[StageRate]
+) -> None:
     """Counts, the table of carriers and how fast each stage was."""
     print("\ncounts")
     for check in checks:

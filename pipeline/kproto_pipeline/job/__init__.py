@@ -17,21 +17,21 @@ if TYPE_CHECKING:
         OutputExistsError,
         SettingError,
     )
-    from .manifests import JobCounts
+    from .job_run import RunResult, run
+    from .manifest import JobCounts
     from .parquet_job import run_job
-    from .runs import RunResult, run
     from .settings import JobSettings
 
 _HOMES = {
     "CountMismatchError": "errors",
-    "JobCounts": "manifests",
+    "JobCounts": "manifest",
     "JobSettings": "settings",
     "OutputBusyError": "errors",
     "OutputDamagedError": "errors",
     "OutputExistsError": "errors",
-    "RunResult": "runs",
+    "RunResult": "job_run",
     "SettingError": "errors",
-    "run": "runs",
+    "run": "job_run",
     "run_job": "parquet_job",
 }
 

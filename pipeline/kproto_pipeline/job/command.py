@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from kproto.version import __version__
 from kproto.wire.errors import ConfigurationError, KprotoError
 
-from .interrupts import INTERRUPTED, as_process, ending_signals_interrupt
+from .interrupts import INTERRUPTED, run_as_process, signals_as_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,13 +57,13 @@ _RUN: Final = (
 
 def process() -> NoReturn:
     """Be the command, and end with its exit code."""
-    as_process(main)
+    run_as_process(main)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
     options = _parser().parse_args(arguments)
-    with ending_signals_interrupt():
+    with signals_as_interrupts():
         try:
             settings = settings_from(options)
             if options.command == "check":
@@ -125,7 +125,7 @@ def settings_from(options: argparse.Namespace) -> JobSettings:
         SettingError: naming the file and the key.
     """
     check_installed()
-    from .settings_file import COMMAND_LINE, read_settings, settings_of
+    from .settings_file import COMMAND_LINE, parse_settings, read_settings
 
     content: dict[str, Any] = {} if options.file is None else read_settings(options.file)
 
@@ -156,7 +156,7 @@ def settings_from(options: argparse.Namespace) -> JobSettings:
             content.setdefault("output", {}).setdefault("options", {})[key] = value
         else:
             put(section, key, _toml_value(value))
-    return settings_of(content, file=str(options.file or COMMAND_LINE))
+    return parse_settings(content, file=str(options.file or COMMAND_LINE))
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:
@@ -187,7 +187,7 @@ def check_installed() -> None:
 def _run(settings: JobSettings) -> int:
     from pyspark.errors import PySparkException
 
-    from .running_command import run_command
+    from .command_run import run_command
 
     try:
         return run_command(settings)

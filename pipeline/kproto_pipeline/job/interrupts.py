@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INTERRUPTED",
-    "as_process",
-    "ending_signals_interrupt",
-    "entered",
-    "in_own_thread",
-    "run_in_own_thread",
+    "enter_uninterrupted",
+    "run_as_process",
+    "run_coroutine_in_thread",
+    "run_in_thread",
+    "signals_as_interrupts",
     "uninterrupted",
 ]
 
@@ -53,7 +53,7 @@ class _First:
 
 
 @contextmanager
-def ending_signals_interrupt() -> Iterator[None]:
+def signals_as_interrupts() -> Iterator[None]:
     """Let SIGTERM and SIGHUP interrupt as Ctrl-C does, unless they are ignored; once.
 
     What comes behind the first does nothing: whatever is tidied up then comes to its end.
@@ -62,7 +62,7 @@ def ending_signals_interrupt() -> Iterator[None]:
         yield
 
 
-def as_process(main: Callable[[], int]) -> NoReturn:
+def run_as_process(main: Callable[[], int]) -> NoReturn:
     """Run `main` as what this process is for, and end the process with the exit code it returns.
 
     What comes behind an interrupt does nothing then, up to the last moment of the process.
@@ -116,26 +116,26 @@ def uninterrupted() -> Iterator[Sequence[int]]:
         signal.raise_signal(number)
 
 
-def entered(closing: ExitStack, context: AbstractContextManager[T]) -> T:
+def enter_uninterrupted(closing: ExitStack, context: AbstractContextManager[T]) -> T:
     """What is begun, which `closing` is sure to end: no interrupt comes between."""
     with uninterrupted():
         return closing.enter_context(context)
 
 
-def in_own_thread(work: Callable[[], T], give_up: Callable[[], object]) -> T:
+def run_in_thread(work: Callable[[], T], cancel_work: Callable[[], object]) -> T:
     """What `work` returns; no interrupt reaches it.
 
-    After one, `give_up` is called again and again until `work` has ended; then it is raised.
+    After one, `cancel_work` is called again and again until `work` has ended; then it is raised.
     """
     with uninterrupted() as came, ThreadPoolExecutor(1) as threads:
         working = threads.submit(work)
         while not wait([working], timeout=_LOOK_S).done:
             if came:
-                give_up()
+                cancel_work()
     return working.result()
 
 
-def run_in_own_thread(coroutine: Coroutine[Any, Any, T]) -> T:
+def run_coroutine_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`, but that a second interrupt does not cut short what the first one cancels."""
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
 
@@ -150,4 +150,4 @@ def run_in_own_thread(coroutine: Coroutine[Any, Any, T]) -> T:
             with suppress(RuntimeError):  # the loop is closed: it has ended
                 loop.call_soon_threadsafe(task.cancel)
 
-    return in_own_thread(lambda: asyncio.run(run()), cancel_once)
+    return run_in_thread(lambda: asyncio.run(run()), cancel_once)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .runs import run
+from .job_run import run
 from .settings import JobSettings, Output
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from .manifests import JobCounts
+    from .manifest import JobCounts
 
 __all__ = ["run_job"]
 

@@ -10,13 +10,13 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from .manifests import JobCounts
+from .manifest import JobCounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .manifests import Manifest
-    from .positions import Plan
+    from .increment_plan import ReadPlan
+    from .manifest import Manifest
 
 __all__ = ["Progress", "bars", "summary"]
 
@@ -43,7 +43,7 @@ class Progress:
     _looks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_LOOKS))
     _read: int = 0
 
-    def begin(self, number: int, plan: Plan, now: float) -> None:
+    def on_increment_started(self, number: int, plan: ReadPlan, now: float) -> None:
         """An increment begins."""
         self.number, self.part = number, 0.0
         self._sizes, self.done = {}, {}
@@ -54,12 +54,12 @@ class Progress:
         if not self._looks:
             self._looks.append((now, 0))
 
-    def look(self, part: float, now: float) -> None:
+    def sample(self, part: float, now: float) -> None:
         """Tasks have come so far; `part` is between 0 and 1."""
         self.part = max(self.part, min(part, 1.0))
         self._looks.append((now, self._offsets()))
 
-    def made(self, manifest: Manifest, now: float) -> None:
+    def on_increment_published(self, manifest: Manifest, now: float) -> None:
         """An increment was published."""
         self._read += sum(each.size for each in manifest.ranges)
         self.counts += manifest.counts
@@ -101,7 +101,7 @@ class Progress:
         rate, behind = self.rate, sum(lag.values())
         if rate:
             parts.append(f"{rate:,.0f}/s")
-        parts.append(f"behind {told_lag(lag)}")
+        parts.append(f"behind {format_lag(lag)}")
         if rate and behind:
             parts.append(f"about {behind / rate:,.0f} s left")
         return "  ".join(parts)
@@ -113,7 +113,7 @@ class Progress:
         return self._read + round(sum(self._sizes.values()) * self.part)
 
 
-def told_lag(lag: Mapping[str, int]) -> str:
+def format_lag(lag: Mapping[str, int]) -> str:
     """The lag of the topics that are farthest behind, and of all others together."""
     order = sorted(lag, key=lambda topic: (-lag[topic], topic))
     told = [f"{topic} {lag[topic]:,}" for topic in order[:_TOLD]]
@@ -122,7 +122,7 @@ def told_lag(lag: Mapping[str, int]) -> str:
     return ", ".join(told) or "nothing"
 
 
-def told_increment(manifest: Manifest, seconds: float) -> str:
+def format_increment(manifest: Manifest, seconds: float) -> str:
     """One line for a log."""
     counts = manifest.counts
     return (

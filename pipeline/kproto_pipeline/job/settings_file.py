@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from kproto.schema.nearest import nearest
-from kproto.wire.errors import ConfigurationError
 
 from ..columns import EVENT_SCHEMA
-from ..spark.options.read_options import parse_read_options
+from ..spark.options.errors import OptionError
+from ..spark.options.option_table import names_that_set
 from .errors import SettingError
 from .settings import FILE_FORMATS, MODES, DeadLetters, JobSettings, Output
 
-__all__ = ["COMMAND_LINE", "read_settings", "settings_of"]
+__all__ = ["COMMAND_LINE", "parse_settings", "read_settings"]
 
 #: What stands for the name of a file in errors about what the command line said.
 COMMAND_LINE: Final = "command line"
@@ -100,17 +100,15 @@ _OPTIONS: Final = ("source", "output.options", "spark")
 
 _SECTIONS: Final = (*(name for name in _KEYS if name), *_OPTIONS)
 
-#: Options of the data source that say what the job itself decides, by the modes that refuse them.
-_NOT_IN: Final[Mapping[str, tuple[str, ...]]] = {
+#: The modes that refuse an option of the data source, as the job sets it; names in lower case.
+_REFUSED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "cloudevents": MODES,
-    "endingoffsets": ("incremental", "stream"),
-    "endingtimestamp": ("incremental", "stream"),
-    "endingoffsetsbytimestamp": ("incremental", "stream"),
+    **{name.lower(): ("incremental", "stream") for name in names_that_set("ending_offsets")},
 }
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The content of a file, as TOML has it; `settings_of` says whether it is right.
+    """The content of a file, as TOML has it; `parse_settings` says whether it is right.
 
     Raises:
         SettingError: it cannot be read.
@@ -123,7 +121,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise SettingError(f"{path} is no TOML: {error}") from None
 
 
-def settings_of(content: Mapping[str, Any], *, file: str) -> JobSettings:
+def parse_settings(content: Mapping[str, Any], *, file: str) -> JobSettings:
     """The settings that a file's content means; `file` is its name, for errors.
 
     Raises:
@@ -145,20 +143,26 @@ def settings_of(content: Mapping[str, Any], *, file: str) -> JobSettings:
                 fields[section][name] = read(value)
             except _Wrong as wrong:
                 raise SettingError(f"{file}: {place} is {value!r}; it must be {wrong}") from None
-    settings = JobSettings(
-        source=options["source"],
-        output=Output(
-            **{"path": None, **fields.get("output", {})}, options=options["output.options"]
-        ),
-        dead_letters=_dead_letters(fields.get("dead_letters"), file),
-        spark=options["spark"],
-        **fields[""],
-        **{
-            k: v
-            for name in ("duplicates", "trigger", "limits")
-            for k, v in fields.get(name, {}).items()
-        },
-    )
+    top = fields[""]
+    _check_source(options["source"], top.get("mode", MODES[0]), file)
+    given = {
+        key: value
+        for name in ("duplicates", "trigger", "limits")
+        for key, value in fields.get(name, {}).items()
+    }
+    try:
+        settings = JobSettings(
+            source=options["source"],
+            output=Output(
+                **{"path": None, **fields.get("output", {})}, options=options["output.options"]
+            ),
+            dead_letters=_dead_letters(fields.get("dead_letters"), file),
+            spark=options["spark"],
+            **top,
+            **given,
+        )
+    except OptionError as error:
+        raise SettingError(f"{file}: [source]: {error}") from None
     _check(settings, file)
     return settings
 
@@ -227,17 +231,17 @@ def _dead_letters(fields: Mapping[str, Any] | None, file: str) -> DeadLetters | 
     return DeadLetters(**fields)
 
 
-def _check(settings: JobSettings, file: str) -> None:
-    """What no single key can be asked."""
-    for name in settings.source:
-        if settings.mode in _NOT_IN.get(name.lower(), ()):
+def _check_source(source: Mapping[str, str], mode: str, file: str) -> None:
+    """Raises SettingError for an option of the data source that the job sets itself."""
+    for name in source:
+        if mode in _REFUSED_IN.get(name.lower(), ()):
             raise SettingError(
-                f"{file}: source.{name} has no place in the mode {settings.mode}; the job sets it"
+                f"{file}: source.{name} has no place in the mode {mode}; the job sets it"
             )
-    try:
-        parse_read_options({**settings.source, "cloudEvents": "true"})
-    except ConfigurationError as error:
-        raise SettingError(f"{file}: [source]: {error}") from None
+
+
+def _check(settings: JobSettings, file: str) -> None:
+    """Raises SettingError for settings that contradict each other."""
     for name in settings.spark:
         if not name.startswith("spark."):
             raise SettingError(f"{file}: spark.{name} must begin with spark., as Spark's conf does")

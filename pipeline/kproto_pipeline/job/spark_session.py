@@ -9,14 +9,14 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .interrupts import in_own_thread, uninterrupted
+from .interrupts import run_in_thread, uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
-__all__ = ["spark_session", "spark_work"]
+__all__ = ["run_spark_work", "spark_session"]
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ def spark_session(name: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
     # answer to Ctrl-C, a call in the midst of another, is set up in the main thread alone.
     started: list[SparkSession] = []
     try:
-        in_own_thread(lambda: started.append(_started(name, conf)), lambda: None)
+        run_in_thread(lambda: started.append(_started(name, conf)), lambda: None)
         yield started[0]
     finally:
         with uninterrupted():
@@ -97,17 +97,17 @@ def _end(spark: SparkSession) -> None:
         java.wait()
 
 
-def spark_work(
-    spark: SparkSession, work: Callable[[], T], give_up: Callable[[], object] = lambda: None
+def run_spark_work(
+    spark: SparkSession, work: Callable[[], T], cancel_work: Callable[[], object] = lambda: None
 ) -> T:
     """What `work` returns. An interrupt cancels Spark's jobs, and is raised when `work` has ended.
 
-    It never finds this program in the midst of a call to Java. `give_up` is called by it, too.
+    It never finds this program in the midst of a call to Java. `cancel_work` is called by it, too.
     """
 
     def cancel() -> None:
-        give_up()
+        cancel_work()
         spark.sparkContext.setLogLevel("OFF")  # each job would tell how it was cancelled
         spark.sparkContext.cancelAllJobs()
 
-    return in_own_thread(work, cancel)
+    return run_in_thread(work, cancel)

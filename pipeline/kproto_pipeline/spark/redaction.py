@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["PATTERNS", "hide_secrets", "with_pattern"]
+__all__ = ["PATTERNS", "add_pattern", "set_redaction_patterns"]
 
 #: What is hidden, by the setting of Spark that says so: options of a plan, matched by name or
 #: value; and in the text of a request to Connect an option with its value.
@@ -30,14 +30,14 @@ PATTERNS: Final[Mapping[str, str]] = {
 _DEFAULTS: Final[Mapping[str, str]] = {"spark.sql.redaction.options.regex": "(?i)url"}
 
 
-def hide_secrets(spark: SparkSession) -> None:
+def set_redaction_patterns(spark: SparkSession) -> None:
     """Have this session hide the secrets of our options, besides what it hides already."""
     for name, pattern in PATTERNS.items():
         said = spark.conf.get(name, None) or _DEFAULTS.get(name, "")
-        spark.conf.set(name, with_pattern(said, pattern))
+        spark.conf.set(name, add_pattern(said, pattern))
 
 
-def with_pattern(said: str, pattern: str) -> str:
+def add_pattern(said: str, pattern: str) -> str:
     """A pattern that matches what `said` does, and `pattern`; as it was if that is in it."""
     if pattern in said:
         return said

@@ -14,13 +14,13 @@ from pyspark import SparkFiles
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["found_here"]
+__all__ = ["resolve_shipped_files"]
 
 #: How the names of properties end whose values are the names of files, Java's and librdkafka's.
 _NAMES_A_FILE: Final = ".location"
 
 
-def found_here(properties: Mapping[str, str]) -> dict[str, str]:
+def resolve_shipped_files(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties, with the full path of each file that lies where Spark ships files to.
 
     A file that lies in the working directory comes first, as without Spark.

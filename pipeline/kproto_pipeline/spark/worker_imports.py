@@ -12,10 +12,10 @@ import sys
 from pathlib import PurePath
 from zipimport import zipimporter
 
-__all__ = ["keep_archives"]
+__all__ = ["keep_archive_finders"]
 
 
-def keep_archives() -> None:
+def keep_archive_finders() -> None:
     """Let later tasks of this process keep what is known of PySpark's own archives.
 
     Python makes its finders again where it needs them, from what it holds of each archive.

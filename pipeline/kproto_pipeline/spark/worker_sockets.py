@@ -21,22 +21,22 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["ForWorkers", "send_at_once"]
+__all__ = ["WorkerSocketTuning", "disable_socket_delays"]
 
 #: The open files of this process, where the system tells them there: on Linux.
 _OPEN: Final = Path("/proc/self/fd")
 
 
-class ForWorkers:
+class WorkerSocketTuning:
     """What is pickled for a worker: where it arrives, the connection to the JVM is told."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if "pyspark.worker" in sys.modules:
-            send_at_once()
+            disable_socket_delays()
 
 
-def send_at_once() -> None:
+def disable_socket_delays() -> None:
     """Let the connections of this process that end on this machine neither collect nor delay.
 
     What was received is acknowledged now, as are the next few segments; what is written goes out at

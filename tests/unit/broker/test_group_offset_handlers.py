@@ -113,6 +113,7 @@ class Play(Nodes):
         found: list[Any] = [
             decode_coordinator_record(record, topic=OFFSETS_TOPIC)
             for batch in log
+            if not batch.is_control
             for record in batch.records()
         ]
         return [

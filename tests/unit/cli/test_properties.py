@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kproto.cli import main
-from kproto.cli.given_properties import properties_of
 from kproto.cli.properties import add_properties
+from kproto.cli.read_properties import properties_from_options
 from kproto.security import Plain, Tls
 from kproto.security.properties import ClientProperties
 from kproto.wire.errors import ConfigurationError
@@ -18,7 +18,7 @@ from kproto.wire.errors import ConfigurationError
 def given(*arguments: str) -> ClientProperties:
     parser = argparse.ArgumentParser()
     add_properties(parser)
-    return properties_of(parser.parse_args(arguments))
+    return properties_from_options(parser.parse_args(arguments))
 
 
 def test_a_file_and_single_properties(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import kproto
 from kproto.client import EncodedRecords
-from kproto.client.connections.broker_connection import BrokerConnection
+from kproto.client.network.connection import BrokerConnection
 from kproto.messages import (
     InitProducerIdRequest,
     ListOffsetsRequest,
@@ -21,6 +21,7 @@ from kproto.messages import (
     ProduceRequest,
 )
 from kproto.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
+from tests.support.leaders import leader_of
 
 WRITTEN = "written"
 FIXED = "fixed"
@@ -140,15 +141,15 @@ def connecting(scene: Scene) -> Awaitable[object]:
     return scene.client.connection(1)
 
 
-@row("Client.connection")
+@row("ClusterView.connection")
 def connecting_for_oneself(scene: Scene) -> Awaitable[object]:
-    return scene.client.connection(1, owner=scene)
+    return scene.client._view.connection(1, owner=scene)
 
 
-@row("Client.release")
+@row("ClusterView.release")
 async def releasing(scene: Scene) -> Awaitable[object]:
-    await scene.client.connection(1, owner=scene)
-    return scene.client.release(scene)
+    await scene.client._view.connection(1, owner=scene)
+    return scene.client._view.release(scene)
 
 
 @row("Client.refresh")
@@ -161,9 +162,9 @@ def looking_for_a_topic(scene: Scene) -> Awaitable[object]:
     return scene.client.topic(FIXED)
 
 
-@row("Client.leader")
+@row("ClusterView.leader")
 def looking_for_a_leader(scene: Scene) -> Awaitable[object]:
-    return scene.client.leader(FIXED, 1)
+    return leader_of(scene.client, FIXED, 1)
 
 
 @row("Client.retrying")
@@ -360,9 +361,9 @@ def the_first_record(scene: Scene) -> Awaitable[object]:
     return first(scene.iterate(aiter(scene.consume())))
 
 
-@row("BatchIteration.__anext__")
+@row("RecordListIteration.__anext__")
 def the_first_records(scene: Scene) -> Awaitable[object]:
-    iteration = scene.consume().batches()
+    iteration = scene.consume().record_lists()
     return first(scene.iterate(iteration, lambda fetched: len(fetched.records)))
 
 
@@ -390,7 +391,7 @@ def all_records(scene: Scene) -> Awaitable[object]:
 
 for _kind, _iterate in {
     "RecordIteration": aiter,
-    "BatchIteration": kproto.Consumer.batches,
+    "RecordListIteration": kproto.Consumer.record_lists,
     "ValueIteration": kproto.Consumer.values,
     "RawBatchIteration": kproto.Consumer.raw_batches,
 }.items():

@@ -35,6 +35,7 @@ from kproto.messages.find_coordinator_response import Coordinator
 from kproto.messages.metadata_response import MetadataResponseBroker, MetadataResponsePartition
 from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
+from tests.support.leaders import leader_of
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
@@ -196,7 +197,7 @@ async def test_a_topic_is_asked_for_once_and_kept() -> None:
         assert {id(info) for info in found} == {id(found[0])}
         assert list(found[0].partitions) == [0, 1, 2]
         assert broker.count(MetadataRequest) == 2  # the first is for the brokers alone
-        assert await client.leader("t", 2) == 0
+        assert await leader_of(client, "t", 2) == 0
         assert broker.count(MetadataRequest) == 2
 
 
@@ -290,10 +291,10 @@ async def test_an_unknown_partition_is_looked_for_once_more() -> None:
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         await client.topic("t")
         broker.topics["t"] = 4
-        assert await client.leader("t", 3) == 0
+        assert await leader_of(client, "t", 3) == 0
         words = "UNKNOWN_TOPIC_OR_PARTITION .* topic 't' has 4 partitions, and none is 4"
         with pytest.raises(BrokerResponseError, match=words):
-            await client.leader("t", 4)
+            await leader_of(client, "t", 4)
 
 
 @pytest.mark.parametrize("leader", [-1, 9])
@@ -311,11 +312,11 @@ async def test_a_leader_is_waited_for(leader: int) -> None:
 
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[MetadataRequest] = metadata
-        assert await client.leader("t", 0) == 0, "another partition's leader is no concern"
+        assert await leader_of(client, "t", 0) == 0, "another partition's leader is no concern"
         with pytest.raises(BrokerResponseError, match=r"LEADER_NOT_AVAILABLE .* 50 ms"):
-            await client.leader("t", 1)
+            await leader_of(client, "t", 1)
         asked = broker.count(MetadataRequest)
-        asking = asyncio.create_task(client.leader("t", 1))
+        asking = asyncio.create_task(leader_of(client, "t", 1))
         await broker.until(lambda: broker.count(MetadataRequest) > asked)
         leaders.append(0)
         assert await asking == 0

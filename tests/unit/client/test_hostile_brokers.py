@@ -18,7 +18,7 @@ import pytest_asyncio
 
 import kproto
 from kproto.broker import Broker
-from kproto.client.connections.broker_connection import BrokerConnection
+from kproto.client.network.connection import BrokerConnection
 from kproto.client.settings import Address
 from tests.support.hostile import (
     ATTACKS,

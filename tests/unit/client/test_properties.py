@@ -13,7 +13,7 @@ import trustme
 
 from kproto import AuthenticationError, Client, ClientSettings, ConfigurationError
 from kproto.broker import Broker
-from kproto.client.consumer.errors import NoCommittedOffsetError
+from kproto.client.commits.errors import NoCommittedOffsetError
 from kproto.client.properties import client_arguments
 from kproto.messages import DescribeGroupsRequest
 from kproto.security import Plain, Tls

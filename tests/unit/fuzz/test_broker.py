@@ -25,13 +25,13 @@ from kproto.fuzz.broker import (
     fuzz_broker,
     replay_frames,
 )
-from kproto.fuzz.frames import FRAME_KINDS, frames_of
+from kproto.fuzz.frame_generation import FRAME_KINDS, generate_frames
 from kproto.messages import ApiVersionsResponse
 from kproto.messages.api_versions_response import ApiVersion
 from kproto.wire.errors import BrokerConnectionError, ConfigurationError
 
 QUICK = BrokerFuzzSettings(
-    frames=200, rate=1000, quiet_s=0.1, alive_s=60, time_s=600, back_s=0.2, shrink_attempts=60
+    frames=200, rate=1000, quiet_s=0.1, alive_s=60, time_s=600, recovery_s=0.2, shrink_attempts=60
 )
 #: At a broker that answers or closes at once, and so is waited for only where the machine pauses.
 PATIENT = replace(QUICK, quiet_s=60)
@@ -207,15 +207,15 @@ class Restarted(Bad):
 def test_a_crash_is_made_small_where_the_broker_is_started_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def connected(*given: Any, **named: Any) -> socket.socket:
+    def connect(*given: Any, **named: Any) -> socket.socket:
         try:
-            return broker_connection.connected(*given, **named)
+            return broker_connection.connect(*given, **named)
         except ConnectionRefusedError:
             broker.missed.set()
             raise
 
-    monkeypatch.setattr("kproto.fuzz.broker.connected", connected)
-    settings = replace(PATIENT, back_s=60, shrink_waits=40, check_every=5)
+    monkeypatch.setattr("kproto.fuzz.broker.connect", connect)
+    settings = replace(PATIENT, recovery_s=60, shrink_waits=40, check_every=5)
     broker = Restarted("none")
     with running(broker):
         result = fuzz_broker(broker.address, settings=settings, kinds=("sound", "unknown"))
@@ -250,7 +250,9 @@ def test_what_takes_the_broker_away_while_another_is_made_small_is_found() -> No
 
 def test_frames_are_the_same_for_a_seed() -> None:
     kinds = tuple(FRAME_KINDS)
-    first, again, other = (list(islice(frames_of(VERSIONS, it, kinds), 80)) for it in (1, 1, 2))
+    first, again, other = (
+        list(islice(generate_frames(VERSIONS, it, kinds), 80)) for it in (1, 1, 2)
+    )
     assert first == again
     assert first != other
 

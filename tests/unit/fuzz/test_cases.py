@@ -9,37 +9,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.fuzz.case import Case, Form, NotAnAnswer, Operation, all_forms, answer_of
-from kproto.fuzz.cases import KINDS, cases_of
-from kproto.fuzz.lenient import Oddity, Role, walked
+from kproto.fuzz.case import (
+    Case,
+    InvalidAnswerError,
+    MessageVersion,
+    Operation,
+    all_message_versions,
+    parse_answer,
+)
+from kproto.fuzz.case_generation import KINDS, generate_cases
+from kproto.fuzz.lenient_reader import Oddity, Role, walk_message
 from kproto.fuzz.mutations import MUTATIONS, mutate
 from kproto.messages.base import Message
 from kproto.testing.instances import Fill, instance
 from kproto.testing.strategies import any_message
 from kproto.wire.errors import ConfigurationError
 
-FORM = Form("FetchRequest", 13)
+FORM = MessageVersion("FetchRequest", 13)
 
 
 def test_the_same_for_a_seed_and_another_for_another() -> None:
-    first, again, other = (list(islice(cases_of(FORM, seed), 200)) for seed in (1, 1, 2))
+    first, again, other = (list(islice(generate_cases(FORM, seed), 200)) for seed in (1, 1, 2))
     assert first == again
     assert first != other
 
 
 def test_every_kind_is_made() -> None:
-    assert {case.kind for case in islice(cases_of(FORM, 0), 50)} == set(KINDS)
+    assert {case.kind for case in islice(generate_cases(FORM, 0), 50)} == set(KINDS)
 
 
 def test_every_form_has_cases() -> None:
-    forms = all_forms()
-    assert len(forms) > 800
-    for form in forms[::20]:
-        assert len(list(islice(cases_of(form, 0), 12))) == 12
+    message_versions = all_message_versions()
+    assert len(message_versions) > 800
+    for message_version in message_versions[::20]:
+        assert len(list(islice(generate_cases(message_version, 0), 12))) == 12
 
 
 def test_a_case_comes_back_from_its_json() -> None:
-    for case in islice(cases_of(FORM, 3), 60):
+    for case in islice(generate_cases(FORM, 3), 60):
         assert Case.from_json(case.to_json()).content == case.content
 
 
@@ -62,30 +69,30 @@ def test_what_is_no_case(node: object, said: str) -> None:
 @given(any_message())
 def test_the_walk_reads_what_we_write(drawn: tuple[Message, int]) -> None:
     message, version = drawn
-    form = Form(type(message)._definition().name, version)
+    message_version = MessageVersion(type(message)._definition().name, version)
     data = message.encode(version)
-    found = walked(form.shape, data)
+    found = walk_message(message_version.shape, data)
     assert found.end == len(data)
     assert found.deviations == ()
     assert set(found.oddities) <= {Oddity.UNKNOWN_TAGS}
-    for place in found.places:
+    for place in found.length_fields:
         assert 0 <= place.begin < place.end <= place.stop <= len(data)
 
 
 @given(st.sampled_from(MUTATIONS), st.integers(0, 2**32))
 def test_a_mutation_changes_one_thing(name: str, seed: int) -> None:
     data = instance(FORM.cls, FORM.version, Fill.FULL).encode(FORM.version)
-    places = walked(FORM.shape, data).places
-    assert {place.role for place in places} == set(Role)
-    made = mutate(name, data, places, random.Random(seed))
+    length_fields = walk_message(FORM.shape, data).length_fields
+    assert {place.role for place in length_fields} == set(Role)
+    made = mutate(name, data, length_fields, random.Random(seed))
     assert made is not None
     assert made != data
 
 
 def test_only_an_answer_is_an_answer() -> None:
-    assert answer_of({"id": 1, "hex": "00ff"}, Operation.REWRITE).value == b"\0\xff"
+    assert parse_answer({"id": 1, "hex": "00ff"}, Operation.REWRITE).value == b"\0\xff"
     wrongs: list[dict[str, object]] = [{}, {"hex": "0"}, {"hex": 1}, {"json": {}}]
     wrongs.append({"hex": "", "refused": ""})
     for wrong in wrongs:
-        with pytest.raises(NotAnAnswer, match=r"wanted|hexadecimal|answers"):
-            answer_of({"id": 1, **wrong}, Operation.REWRITE)
+        with pytest.raises(InvalidAnswerError, match=r"wanted|hexadecimal|answers"):
+            parse_answer({"id": 1, **wrong}, Operation.REWRITE)

@@ -17,7 +17,7 @@ from kproto.fuzz.implementation import Implementation
 from kproto.fuzz.judging import Fault, Verdict
 from kproto.fuzz.settings import FuzzSettings
 
-OURS = shlex.join([sys.executable, "-m", "kproto.fuzz.ours"])
+OURS = shlex.join([sys.executable, "-m", "kproto.fuzz.kproto_codec"])
 WRONG = shlex.join([sys.executable, str(Path(__file__).with_name("wrong_implementation.py"))])
 FEW = ["--judge", "kproto", "--messages", "MetadataRequest", "--cases", "60"]
 

@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 
 from kproto.fuzz import implementation, report
-from kproto.fuzz.case import Answer, Case, Form, Operation, Outcome
+from kproto.fuzz.case import Answer, Case, MessageVersion, Operation, Outcome
 from kproto.fuzz.implementation import Implementation, ImplementationError
 from kproto.fuzz.judging import Fault, judge
-from kproto.fuzz.lenient import Deviation, Unreadable, walked
-from kproto.fuzz.ours import Ours
+from kproto.fuzz.kproto_codec import KprotoCodec
+from kproto.fuzz.lenient_reader import Deviation, UnreadableMessageError, walk_message
 from kproto.fuzz.page import page
 from kproto.fuzz.run import Plan, Result, replay, run
 from kproto.fuzz.settings import FuzzSettings
-from kproto.fuzz.shrinking import shortest
+from kproto.fuzz.shrinking import smallest_case
 from kproto.wire.errors import ConfigurationError
 
 WRONG = Path(__file__).with_name("wrong_implementation.py")
-FORMS = tuple(Form("MetadataRequest", version) for version in (1, 9, 12))
+FORMS = tuple(MessageVersion("MetadataRequest", version) for version in (1, 9, 12))
 #: With the time of a judge: what answers at once is waited for only where the machine pauses.
 QUICK = FuzzSettings(at_once=16, max_garbage=10, shrink_attempts=300, shrink_waits=3).of_a_judge()
 #: One that answers late does so after half a second; one that hangs never does.
@@ -41,7 +41,7 @@ def fuzzed(
 ) -> Result:
     plan = Plan(FORMS, seed=7, cases=cases, shrink=shrink)
     with Implementation(command(fault), settings, name=fault) as tried:
-        return run(tried, Ours(), plan, by_kproto=True, settings=settings)
+        return run(tried, KprotoCodec(), plan, by_kproto=True, settings=settings)
 
 
 #: Those that take seconds, and show again what the others show, by another fault.
@@ -129,27 +129,27 @@ def test_an_example_can_be_replayed() -> None:
     finding = result.findings[0]
     again = Case.from_json(json.loads(json.dumps(finding.example.to_json())))
     with Implementation(command("stricter"), QUICK) as tried:
-        _, given, verdicts = replay(again, tried, Ours(), by_kproto=True)
+        _, given, verdicts = replay(again, tried, KprotoCodec(), by_kproto=True)
     assert verdicts == [finding.verdict]
     assert given == finding.given
 
 
 def test_what_kproto_refuses_is_shrunk_though_its_texts_have_lengths() -> None:
     """The fault is a count of tagged fields below zero, behind a text that says how long it is."""
-    form = Form("FindCoordinatorRequest", 3)
+    message_version = MessageVersion("FindCoordinatorRequest", 3)
     content = b"\xfb\x01" + b"text " * 50 + b"\x00" + b"\xff\xff\xff\xff\x0f"
-    case = Case(Operation.REWRITE, form, content, "value")
+    case = Case(Operation.REWRITE, message_version, content, "value")
 
     def shows(tried: Case) -> bool:
         assert isinstance(tried.content, bytes)
         try:
-            found = walked(form.shape, tried.content)
-        except Unreadable:
+            found = walk_message(message_version.shape, tried.content)
+        except UnreadableMessageError:
             return False
         return Deviation.TAG_COUNT in found.deviations and found.end == len(tried.content)
 
     assert shows(case)
-    assert shortest(case, shows, seed=1).content == b"\x01\x00\xff\xff\xff\xff\x0f"
+    assert smallest_case(case, shows, seed=1).content == b"\x01\x00\xff\xff\xff\xff\x0f"
 
 
 def test_a_command_that_never_answers_is_one_error() -> None:
@@ -172,7 +172,10 @@ def test_what_was_found_before_the_command_was_given_up_is_kept(fault: str, foun
     assert 0 < result.cases < 300
     kinds = {finding.verdict.fault.name.lower() for finding in result.findings}
     assert found in kinds
-    assert sum(result.tried[form].total() for form in result.tried) == result.cases
+    assert (
+        sum(result.tried[message_version].total() for message_version in result.tried)
+        == result.cases
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,7 +185,7 @@ def test_what_was_found_before_the_command_was_given_up_is_kept(fault: str, foun
 def test_a_number_that_kafka_changes_may_be_refused(key_type: int, fault: Fault) -> None:
     """Kafka's converter takes 128 to 256 for an int8, and makes it 128 less."""
     content = json.dumps({"keyType": key_type, "coordinatorKeys": []})
-    case = Case(Operation.ENCODE, Form("FindCoordinatorRequest", 4), content, "json")
+    case = Case(Operation.ENCODE, MessageVersion("FindCoordinatorRequest", 4), content, "json")
     right = Answer(Outcome.DONE, bytes([key_type % 128, 1, 0]))
     refused = Answer(Outcome.REFUSED, reason="no int8")
     (verdict,) = judge(case, right, refused, by_kproto=False) or []
@@ -254,7 +257,7 @@ def test_a_command_that_is_none(text: str) -> None:
 def test_a_program_that_is_not_there() -> None:
     missing = Implementation("/no/such/program")
     with pytest.raises(ImplementationError, match="cannot run"):
-        run(missing, Ours(), Plan(FORMS, cases=1), by_kproto=True)
+        run(missing, KprotoCodec(), Plan(FORMS, cases=1), by_kproto=True)
 
 
 def test_the_page_escapes_what_came_from_outside() -> None:

@@ -13,16 +13,16 @@ from kproto.cli import main
 from tests.unit.fuzz.own_package import make_package
 
 PACKAGE = "messages_for_fuzz"
-RIGHT = shlex.join([sys.executable, "-m", "kproto.fuzz.ours", PACKAGE])
+RIGHT = shlex.join([sys.executable, "-m", "kproto.fuzz.kproto_codec", PACKAGE])
 
 #: The package's codec, but that a request whose first byte is set is refused.
 WRONG = f"""
 import json, sys
-from kproto.fuzz import ours
+from kproto.fuzz import kproto_codec
 import {PACKAGE}
 for line in sys.stdin:
     asked = json.loads(line)
-    answer = ours._answered(line, {PACKAGE})
+    answer = kproto_codec._answered(line, {PACKAGE})
     if asked["message"] == "ShoutRequest" and bytes.fromhex(asked.get("hex", ""))[:1] > b"\\0":
         answer = {{"id": asked["id"], "refused": "too loud"}}
     print(json.dumps(answer), flush=True)

@@ -8,7 +8,7 @@ import pytest
 import trustme
 
 from kproto.fuzz.broker import BrokerFuzzSettings, BrokerResult, fuzz_broker
-from kproto.fuzz.broker_connection import Secured
+from kproto.fuzz.broker_connection import ConnectionSecurity
 from kproto.security import Plain, ScramSha256, Tls
 from kproto.wire.errors import AuthenticationError
 from tests.unit.client.secured_broker import SECRET, USER, SecuredBroker, client_ca, server_tls
@@ -18,7 +18,7 @@ CA = trustme.CA()
 TLS = Tls(ca=client_ca(CA))
 
 
-async def fuzzed(secured: Secured) -> tuple[BrokerResult, int]:
+async def fuzzed(secured: ConnectionSecurity) -> tuple[BrokerResult, int]:
     """The result, and how often the broker was shown who it is."""
     async with SecuredBroker(
         tls=server_tls(CA, "127.0.0.1"), mechanisms=("PLAIN", "SCRAM-SHA-256")
@@ -30,7 +30,7 @@ async def fuzzed(secured: Secured) -> tuple[BrokerResult, int]:
 
 
 async def test_each_frame_goes_out_behind_an_authentication() -> None:
-    result, authentications = await fuzzed(Secured(TLS, ScramSha256(USER, SECRET)))
+    result, authentications = await fuzzed(ConnectionSecurity(TLS, ScramSha256(USER, SECRET)))
     assert sum(result.outcomes.values()) == 12
     assert not result.outcomes["no connection"]
     assert authentications > 12
@@ -38,10 +38,10 @@ async def test_each_frame_goes_out_behind_an_authentication() -> None:
 
 async def test_a_wrong_password_is_one_error() -> None:
     with pytest.raises(AuthenticationError, match="refused the PLAIN authentication") as caught:
-        await fuzzed(Secured(TLS, Plain(USER, "wrong-4711")))
+        await fuzzed(ConnectionSecurity(TLS, Plain(USER, "wrong-4711")))
     assert "4711" not in str(caught.value)
 
 
 async def test_an_unknown_ca_is_one_error() -> None:
     with pytest.raises(AuthenticationError, match="CA"):
-        await fuzzed(Secured(tls=True, sasl=Plain(USER, SECRET)))
+        await fuzzed(ConnectionSecurity(tls=True, sasl=Plain(USER, SECRET)))

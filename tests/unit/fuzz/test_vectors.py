@@ -11,7 +11,7 @@ import pytest
 
 from kproto import messages
 from kproto.cli import main
-from kproto.fuzz.vectors import brought
+from kproto.fuzz.vectors import introduced_by
 from kproto.messages import ApiVersionsRequest
 from kproto.schema.naming import class_name
 from kproto.schema.release_table import release_number
@@ -54,7 +54,7 @@ def test_what_brought_a_version_agrees_with_the_golden_files() -> None:
     for line in (GOLDEN / "clients.jsonl").read_text(encoding="utf-8").splitlines():
         node = json.loads(line)
         golden, cls = node["releases"], getattr(messages, class_name(node["message"]))
-        for release, name in brought(cls, node["version"]).items():
+        for release, name in introduced_by(cls, node["version"]).items():
             looked += 1
             assert name[1] == node["version"]
             if release in golden:
@@ -82,8 +82,8 @@ def test_a_package_of_ones_own(
     assert main(["vectors", "--package", package, "--out", "made"]) == 0
     (path,) = (tmp_path / "made").iterdir()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    forms = {(node["message"], node["version"]) for node in lines}
-    assert forms == {("Greeting", 0), ("Greeting", 1), ("ShoutRequest", 0)}
+    message_versions = {(node["message"], node["version"]) for node in lines}
+    assert message_versions == {("Greeting", 0), ("Greeting", 1), ("ShoutRequest", 0)}
     assert [node["hex"] for node in lines if node["json"] == {"text": None}] == ["0000"]
     assert all(node["releases"] == {} for node in lines)
     assert capsys.readouterr().out == f"{len(lines)} vectors in 1 files in made\n"

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from kproto.fuzz import ours
+from kproto.fuzz import kproto_codec
 from kproto.messages import MetadataRequest  # the faults show at one of its fields
 
 fault = sys.argv[1]
@@ -20,7 +20,7 @@ def say(line: str) -> None:
 
 for line in sys.stdin:
     asked = json.loads(line)
-    answer = ours._answered(line)
+    answer = kproto_codec._answered(line)
     said = json.dumps(answer)
     data = bytes.fromhex(asked.get("hex", ""))
     hits = False  # the fault's place: a request that asks for a topic called with an e

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kproto.client.consumer.running.settings import Order
+from kproto.client.processing.settings import Order
 from tools.handling.judging import Attempt, Commit, Letter, Member, Verdict, attempts_of, judge
 from tools.handling.work import Fate, fate_of, key_of
 

@@ -95,7 +95,9 @@ async def test_a_client_through_the_rewriting_proxy_and_its_recording() -> None:
     for api in ("ApiVersions", "Metadata", "Produce", "Fetch"):
         assert seen[Side.CLIENT, api] >= seen[Side.BROKER, api] > 0
     assert {event.kind for event in told.events} <= {Kind.MESSAGE, Kind.UNANSWERED}
-    assert any(f"broker 1 at {NOWHERE}:{port} is met at 127.0.0.1:" in n for n in told.notices)
+    assert any(
+        f"broker 1 at {NOWHERE}:{port} is advertised as 127.0.0.1:" in n for n in told.notices
+    )
     file.seek(0)
     entries = list(read_recording(file))
     passed = b"".join(event.data for event in told.events)
@@ -230,7 +232,7 @@ async def test_one_that_is_silent_behind_the_end_of_the_other_is_given_up() -> N
             assert await reader.read() == b""
         writer.close()
         await told.until(lambda: len(told.notices) == 2)
-    assert told.notices[1].startswith("given up: the client ended its half")
+    assert told.notices[1].startswith("closed: the client ended its half")
 
 
 async def test_clients_beyond_the_bound_are_refused() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from kproto.security.diagnosis import (
     Stage,
-    closed,
+    closed_hint,
     handshake_fault,
-    spoken_in_the_clear,
     tls_fault,
+    unexpected_tls,
 )
 from kproto.wire.errors import AuthenticationError, BrokerConnectionError
 
@@ -93,13 +93,13 @@ def test_a_handshake_that_is_cut_off_may_be_tried_again(error: OSError) -> None:
     ],
 )
 def test_first_bytes(first: bytes, is_tls: bool) -> None:
-    found = spoken_in_the_clear(first, "b1:9092")
+    found = unexpected_tls(first, "b1:9092")
     assert (found is not None) == is_tls
 
 
 def test_closed_by_stage() -> None:
-    assert "TLS" in closed(Stage.VERSIONS, tls=False, sasl=False)
-    assert "client's certificate" in closed(Stage.VERSIONS, tls=True, sasl=True)
-    assert "SASL" in closed(Stage.FIRST_REQUEST, tls=True, sasl=False)
-    assert closed(Stage.FIRST_REQUEST, tls=True, sasl=True) == ""
-    assert closed(Stage.OPEN, tls=False, sasl=False) == ""
+    assert "TLS" in closed_hint(Stage.VERSIONS, tls=False, sasl=False)
+    assert "client's certificate" in closed_hint(Stage.VERSIONS, tls=True, sasl=True)
+    assert "SASL" in closed_hint(Stage.FIRST_REQUEST, tls=True, sasl=False)
+    assert closed_hint(Stage.FIRST_REQUEST, tls=True, sasl=True) == ""
+    assert closed_hint(Stage.OPEN, tls=False, sasl=False) == ""

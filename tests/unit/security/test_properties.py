@@ -308,7 +308,7 @@ def test_what_is_given_otherwise_is_not_looked_at() -> None:
         "bootstrap.servers": "",
         "sasl.oauthbearer.client.id": "not the same",
     }
-    found = read_values(iam, given_otherwise={"sasl", "tls", "bootstrap", "client_id"})
+    found = read_values(iam, set_by_caller={"sasl", "tls", "bootstrap", "client_id"})
     assert (found.bootstrap, found.settings) == (None, {})
     assert found.unused == ("sasl.client.callback.handler.class",)
 
@@ -319,7 +319,7 @@ def test_where_the_protocol_asks_for_one_only() -> None:
     }
     found = read_values({**PLAIN, "security.protocol": "SSL"})
     assert found.settings == {"tls": True}
-    assert found.not_asked_for == ("sasl.mechanism", "sasl.username", "sasl.password")
+    assert found.inactive == ("sasl.mechanism", "sasl.username", "sasl.password")
 
 
 # Secrets

@@ -192,15 +192,15 @@ def test_what_is_no_setting_of_tls(given: Any) -> None:
 def test_a_context_is_made_once() -> None:
     contexts = TlsContexts(True)
     assert contexts.enabled
-    assert contexts.at_hand() is None
+    assert contexts.cached() is None
     made = contexts.renew()
-    assert contexts.at_hand() is made
+    assert contexts.cached() is made
 
 
 def test_a_context_of_the_users_is_taken_as_it_is() -> None:
     given = ssl.create_default_context()
     contexts = TlsContexts(given)
-    assert contexts.at_hand() is given
+    assert contexts.cached() is given
     assert contexts.shows_certificate is None
     assert not TlsContexts(False).enabled
 
@@ -233,9 +233,9 @@ def test_changed_files_are_read_again(
         Tls(ca=tmp_path / "ca", certificate=tmp_path / "certificate", key=tmp_path / "key")
     )
     first = contexts.renew()
-    assert contexts.at_hand() is first
+    assert contexts.cached() is first
     change(tmp_path / name)
-    assert contexts.at_hand() is None
+    assert contexts.cached() is None
     assert contexts.renew() is not first
 
 
@@ -252,7 +252,7 @@ def test_a_change_that_is_half_done_leaves_what_was(
     assert "those before them stay" in caplog.text
     assert "does not fit" in caplog.text
     key.write_bytes(OTHER.private_key_pem.bytes())
-    assert contexts.at_hand() is None
+    assert contexts.cached() is None
     assert contexts.renew() is not first
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kproto.client.consumer.visible import aborted_transactions
+from kproto.client.fetch.completed_fetch import aborted_transactions
 from kproto.messages.fetch_response import AbortedTransaction, PartitionData
 from kproto.records import RecordBatch
 from kproto.stored.aborted import AbortedTransactions

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import dpkt
 
-from kproto.study.tcp import Segment
+from kproto.study.tcp_streams import Segment
 
 __all__ = ["FORMATS", "LINKS", "Link", "connection", "file_of"]
 

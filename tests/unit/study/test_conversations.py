@@ -212,7 +212,7 @@ def test_a_side_without_frames_is_given_up() -> None:
     talk = Conversation(from_middle=True, max_skipped_bytes=1000)
     events = [event for _ in range(5) for event in talk.feed(C, 0, b"\xff" * 500)]
     assert events[0].kind is Kind.MISSING
-    assert "given up" in events[0].note
+    assert "abandoned" in events[0].note
 
 
 def test_bytes_behind_a_body_are_named_and_kept() -> None:

@@ -14,31 +14,36 @@ from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
 from kproto.protocol.connection import ClientConnection
 from kproto.protocol.framing import frame
 from kproto.study.conversations import Kind, Side
-from kproto.study.flows import Passed, Unread, of_recording, of_segments
-from kproto.study.listing import (
+from kproto.study.exchanges import (
     exchange_as_json,
     exchange_as_text,
-    exchanges,
     opened,
+    pair_exchanges,
     stats_as_table,
-    stats_of,
+    stats_by_api,
+)
+from kproto.study.flows import (
+    ConnectionEvent,
+    OtherTraffic,
+    events_of_recording,
+    events_of_segments,
 )
 from kproto.study.recording import Entry
-from kproto.study.tcp import Segment
+from kproto.study.tcp_streams import Segment
 from tests.unit.study.packets import BROKER, connection
 from tests.unit.study.talk import frames
 
 APIS = ["ApiVersions", "Metadata", "Produce", "Fetch"]
 
 
-def apis(passed: list[Passed], side: Side) -> list[str]:
+def apis(passed: list[ConnectionEvent], side: Side) -> list[str]:
     return [
         one.event.api for one in passed if one.event.side is side and one.event.kind is Kind.MESSAGE
     ]
 
 
 def test_a_connection_from_its_begin() -> None:
-    passed = list(of_segments(connection(frames())))
+    passed = list(events_of_segments(connection(frames())))
     assert apis(passed, Side.CLIENT) == apis(passed, Side.BROKER) == APIS
     assert {one.event.kind for one in passed} == {Kind.MESSAGE}
     assert {(one.client, one.broker) for one in passed} == {("10.0.0.1:50000", "10.0.0.2:9092")}
@@ -50,7 +55,7 @@ def test_a_connection_from_its_begin() -> None:
 def test_order_and_repetition_of_packets_change_nothing(seed: int, size: int) -> None:
     rng = random.Random(seed)
     segments = connection(frames(times=2), size=size)
-    expected = list(of_segments(segments))
+    expected = list(events_of_segments(segments))
     passed_by: list[Segment] = []
     mixed: list[Segment] = []
     for _, run in groupby(segments[3:-3], key=lambda segment: segment.source):
@@ -60,7 +65,7 @@ def test_order_and_repetition_of_packets_change_nothing(seed: int, size: int) ->
         now = mine + rng.sample(passed_by, min(3, len(passed_by)))
         rng.shuffle(now)
         mixed += [segment._replace(acknowledged=None) for segment in now]
-    passed = list(of_segments([*segments[:3], *mixed, *segments[-3:]]))
+    passed = list(events_of_segments([*segments[:3], *mixed, *segments[-3:]]))
     for side in Side:
         ours = [one.event.data for one in passed if one.event.side is side]
         assert ours == [one.event.data for one in expected if one.event.side is side]
@@ -70,7 +75,7 @@ def test_order_and_repetition_of_packets_change_nothing(seed: int, size: int) ->
 def test_a_capture_from_the_middle(start: int, port_is_named: bool) -> None:
     segments = connection(frames(times=3), size=50)[start:]
     ports = frozenset({BROKER[1]}) if port_is_named else frozenset()
-    passed = list(of_segments(segments, ports))
+    passed = list(events_of_segments(segments, ports))
     assert apis(passed, Side.CLIENT)[-4:] == APIS
     assert apis(passed, Side.BROKER)[-4:] == APIS
     assert {one.broker for one in passed} == {"10.0.0.2:9092"}
@@ -80,10 +85,10 @@ def test_a_capture_from_the_middle(start: int, port_is_named: bool) -> None:
 def test_a_packet_that_is_missing_is_told(lost: int) -> None:
     segments = connection(frames(times=3), size=50)
     missing = segments.pop(lost)
-    passed = list(of_segments(segments))
+    passed = list(events_of_segments(segments))
     told = [one.event for one in passed if "not captured" in one.event.note]
     assert [event.size for event in told] == [len(missing.data)]
-    listed = list(exchanges(passed))
+    listed = list(pair_exchanges(passed))
     (line,) = [exchange_as_text(each) for each in listed if each.event is told[0]]
     assert re.search(r"10\.0\.0\.1:50000 from the (client|broker): missing; \d+ bytes were ", line)
     assert len(apis(passed, Side.CLIENT)) >= 11
@@ -93,7 +98,7 @@ def test_a_packet_that_is_missing_is_told(lost: int) -> None:
 @given(st.sets(st.integers(3, 200), max_size=12), st.integers(20, 200), st.booleans())
 def test_what_is_missing_makes_no_time_false(lost: set[int], size: int, are_idle: bool) -> None:
     def times(segments: list[Segment]) -> set[tuple[int, int, int]]:
-        events = [one.event for one in of_segments(segments, frozenset({BROKER[1]}))]
+        events = [one.event for one in events_of_segments(segments, frozenset({BROKER[1]}))]
         return {
             (event.request.time_us, event.time_us, event.latency_us)
             for event in events
@@ -117,20 +122,20 @@ def test_several_connections_and_others_than_kafka() -> None:
         [(b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n")], broker=("10.0.0.9", 80)
     )
     mixed = [segment for group in zip(*talks, strict=True) for segment in group] + http
-    unread = Unread()
-    passed = list(of_segments(mixed, unread=unread))
+    other_traffic = OtherTraffic()
+    passed = list(events_of_segments(mixed, other_traffic=other_traffic))
     assert {one.connection for one in passed} == {1, 2, 3}
     assert len(apis(passed, Side.BROKER)) == 12
-    assert unread.connections == 1
-    assert list(of_segments(mixed, frozenset({1234}))) == []
-    to_80 = list(of_segments(mixed, frozenset({80})))
+    assert other_traffic.connections == 1
+    assert list(events_of_segments(mixed, frozenset({1234}))) == []
+    to_80 = list(events_of_segments(mixed, frozenset({80})))
     assert {one.event.kind for one in to_80} == {Kind.BYTES}
 
 
 def test_the_begin_may_be_captured_behind_the_first_bytes() -> None:
     first, second, third, data, *rest = connection(frames())
     for mixed in ([data, first, second, third], [first, data, second, third]):
-        passed = list(of_segments([*mixed, *rest]))
+        passed = list(events_of_segments([*mixed, *rest]))
         assert {(one.connection, one.event.kind) for one in passed} == {(1, Kind.MESSAGE)}
         assert apis(passed, Side.CLIENT) == apis(passed, Side.BROKER) == APIS
 
@@ -138,11 +143,11 @@ def test_the_begin_may_be_captured_behind_the_first_bytes() -> None:
 def test_a_port_that_is_used_again() -> None:
     first = connection(frames())[:-3]  # its end was not captured
     again = connection(frames(), numbers=(77_777, 88_888))
-    passed = list(of_segments([*first, *again]))
+    passed = list(events_of_segments([*first, *again]))
     assert [one.connection for one in passed] == [1] * 8 + [2] * 8
     ended = connection(frames())
     late = ended[-4]._replace(time_us=ended[-1].time_us + 10)
-    assert len(list(of_segments([*ended, late, *again]))) == 16
+    assert len(list(events_of_segments([*ended, late, *again]))) == 16
 
 
 def test_a_reset_ends_it() -> None:
@@ -150,14 +155,14 @@ def test_a_reset_ends_it() -> None:
     reset = segments[-1]._replace(is_reset=True, data=b"")
     after: list[Segment] = connection(frames(), client=("10.0.0.5", 5))
     later = [each._replace(time_us=each.time_us + 10_000_000) for each in after]
-    passed = list(of_segments([*segments, reset, *later]))
+    passed = list(events_of_segments([*segments, reset, *later]))
     assert len(passed) == 10
 
 
 def test_a_version_that_is_refused_is_listed_as_it_was_asked_for() -> None:
     _, asked = ClientConnection("me").send(ApiVersionsRequest(), 4)
     refused = frame(asked[8:12], ApiVersionsResponse(error_code=35).encode(0))
-    (line,) = exchanges(of_segments(connection([(asked, refused)])))
+    (line,) = pair_exchanges(events_of_segments(connection([(asked, refused)])))
     assert " ApiVersions v4 client='me' " in exchange_as_text(line)
     assert exchange_as_text(line).endswith(" UNSUPPORTED_VERSION: answered in version 0")
     assert exchange_as_json(line)["version"] == 4
@@ -165,7 +170,7 @@ def test_a_version_that_is_refused_is_listed_as_it_was_asked_for() -> None:
 
 
 def test_exchanges_and_their_sums() -> None:
-    listed = list(exchanges(of_segments(connection(frames()), keep_bytes=True)))
+    listed = list(pair_exchanges(events_of_segments(connection(frames()), keep_bytes=True)))
     assert [each.number for each in listed] == [1, 2, 3, 4]
     told = exchange_as_json(listed[2])
     assert (told["api"], told["client_id"], told["errors"]) == (
@@ -175,7 +180,7 @@ def test_exchanges_and_their_sums() -> None:
     )
     assert opened(listed[1])["response"]["brokers"][0]["host"] == "b1"
     assert opened(listed[1])["request"]["topics"] == []
-    stats = stats_of(listed)
+    stats = stats_by_api(listed)
     assert {name: each.count for name, each in stats.items()} == dict.fromkeys(APIS, 1)
     table = stats_as_table(stats)
     assert len(table) == 5
@@ -191,7 +196,7 @@ def test_a_recording_without_its_end() -> None:
         Entry(9, 1, Side.BROKER, answer),
         Entry(9, 1, Side.CLIENT, frames()[1][0]),
     ]
-    listed = list(exchanges(of_recording(entries)))
+    listed = list(pair_exchanges(events_of_recording(entries)))
     kinds = [(each.passed.connection, each.event.kind) for each in listed]
     assert kinds == [(1, Kind.MESSAGE), (1, Kind.UNANSWERED), (2, Kind.BYTES)]
     assert listed[0].event.latency_us == 7
@@ -200,5 +205,5 @@ def test_a_recording_without_its_end() -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_stats_of_percentiles(count: int) -> None:
-    stats = stats_of(exchanges(of_segments(connection(frames(times=count)))))
+    stats = stats_by_api(pair_exchanges(events_of_segments(connection(frames(times=count)))))
     assert all(len(each.latencies_us) == count for each in stats.values())

@@ -34,12 +34,12 @@ from kproto.study import (
     annotate_frame,
     annotate_frames,
     faults,
-    message_called,
+    find_message_class,
     nodes,
     to_json,
     to_text,
 )
-from kproto.study.secrets import has_secrets
+from kproto.study.secret_fields import has_secrets
 from kproto.wire.errors import ConfigurationError
 from tests.unit.messages.catalogue import NAMES, class_of
 
@@ -220,17 +220,17 @@ def test_several_requests() -> None:
 
 
 def test_names_of_messages() -> None:
-    assert message_called("fetch").__name__ == "FetchRequest"
-    assert message_called("Fetch", response=True).__name__ == "FetchResponse"
-    assert message_called(1, response=True).__name__ == "FetchResponse"
-    assert message_called("OffsetCommitValue").__name__ == "OffsetCommitValue"
-    assert message_called(MetadataRequest) is MetadataRequest
+    assert find_message_class("fetch").__name__ == "FetchRequest"
+    assert find_message_class("Fetch", response=True).__name__ == "FetchResponse"
+    assert find_message_class(1, response=True).__name__ == "FetchResponse"
+    assert find_message_class("OffsetCommitValue").__name__ == "OffsetCommitValue"
+    assert find_message_class(MetadataRequest) is MetadataRequest
     for wrong in ("Fetsch", "9999", 9999, ""):
         with pytest.raises(ConfigurationError, match=r"api key|no message is called"):
-            message_called(wrong)
+            find_message_class(wrong)
     with pytest.raises(ConfigurationError, match="has the versions 0 to 4, not 9"):
         annotate(b"", HeartbeatRequest, 9)
-    with pytest.raises(ConfigurationError, match="does not say what it is"):
+    with pytest.raises(ConfigurationError, match="does not name its message"):
         annotate_frame(b"abcdefgh", response=True)
 
 

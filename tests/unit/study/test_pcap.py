@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.study.pcap import Skipped, is_capture, read_segments
+from kproto.study.pcap import SkippedPackets, is_capture, read_segments
 from kproto.wire.errors import ConfigurationError, DecodeError
 from tests.unit.study.packets import FORMATS, LINKS, MAC, connection, file_of
 from tests.unit.study.talk import frames
@@ -23,9 +23,9 @@ SEGMENTS = connection(frames())
 def test_every_link_in_every_form(link: str, form: str) -> None:
     data = file_of(SEGMENTS, link, form)
     assert is_capture(data)
-    skipped = Skipped()
+    skipped = SkippedPackets()
     found = list(read_segments(io.BytesIO(data), skipped))
-    assert skipped == Skipped()
+    assert skipped == SkippedPackets()
     assert len(found) == len(SEGMENTS)
     for ours, expected in zip(found, SEGMENTS, strict=True):
         assert ours[3:] == expected[3:]
@@ -40,7 +40,7 @@ def test_a_file_that_is_cut_off_gives_what_is_before(data: st.DataObject) -> Non
     form = data.draw(st.sampled_from(sorted(FORMATS)))
     whole = file_of(SEGMENTS, form=form)
     cut = data.draw(st.integers(4, len(whole) - 1))
-    skipped = Skipped()
+    skipped = SkippedPackets()
     found = list(read_segments(io.BytesIO(whole[:cut]), skipped))
     assert [each[3:] for each in found] == [each[3:] for each in SEGMENTS[: len(found)]]
     assert len(found) < len(SEGMENTS)
@@ -64,7 +64,7 @@ def test_what_is_no_tcp_is_counted() -> None:
     packets = [bytes(fragment), arp, MAC + b"\x08\x00\x45", b"\1"]
     for packet in packets:
         data += bytes(8) + len(packet).to_bytes(4, "little") * 2 + packet
-    skipped = Skipped()
+    skipped = SkippedPackets()
     assert len(list(read_segments(io.BytesIO(data), skipped))) == 1
     assert skipped.fragments == 1
     assert skipped.other + skipped.broken == 3

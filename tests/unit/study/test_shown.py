@@ -24,7 +24,7 @@ from kproto.testing.instances import Fill, instance
 from tests.support.pages import page_text
 from tests.unit.messages.catalogue import NAMES, class_of
 
-PAGE = page_text("docs/decode.md")
+PAGE = page_text("docs/how-to/decode.md")
 BATCH = encode_batch([(b"k", b"v", [("h", None)], 0)], compression="gzip")
 
 

@@ -34,7 +34,7 @@ from kproto.stored.metadata_log import (
 )
 from kproto.study import Node, annotate, annotate_records, faults, nodes, stored_records, to_json
 from kproto.study.node import Budget
-from kproto.study.opening import Opening
+from kproto.study.records_context import RecordsContext
 from kproto.testing.strategies import messages
 from kproto.wire.errors import DecodeError
 from kproto.wire.uuid import Uuid
@@ -140,6 +140,23 @@ def test_a_control_batch() -> None:
     assert faults(key_node) == faults(value_node) == []
 
 
+@pytest.mark.parametrize("topic", ["", GROUPS, METADATA])
+def test_a_control_batch_is_shown_as_one_in_every_topic(topic: str) -> None:
+    """Key 00 00 00 01 would be a LegacyOffsetCommit as a record of a coordinator."""
+    commit = CoordinatorRecord(OffsetCommitKey(group="g", topic="t"), OffsetCommitValue(offset=42))
+    marker = encode_control_record(ControlRecord(1, EndTxnMarker(coordinator_epoch=5)))
+    assert marker[0].hex() == "00000001"
+    data = encode_batch([(*encode_coordinator_record(commit), (), 0)], is_transactional=True)
+    data += encode_batch([(*marker, (), 0)], is_control=True, is_transactional=True, base_offset=1)
+    first, control = annotate_records(data, records_of=topic).children
+    assert faults(control) == []
+    (record,) = control.child("records").children
+    assert record.child("key").child("type").meaning == "COMMIT"
+    assert record.child("value").child("EndTxnMarker").child("coordinator_epoch").value == 5
+    if topic == GROUPS:
+        assert faults(first) == []
+
+
 def test_the_topic_of_a_fetch_says_what_its_records_are() -> None:
     key, value = encode_coordinator_record(
         CoordinatorRecord(
@@ -209,5 +226,5 @@ def test_subscriptions_of_a_group_are_opened() -> None:
 
 
 def test_opening_is_of_one_topic() -> None:
-    assert Opening(Budget(), topic=METADATA).has_secrets
-    assert not Opening(Budget(), topic=GROUPS).has_secrets
+    assert RecordsContext(Budget(), topic=METADATA).has_secrets
+    assert not RecordsContext(Budget(), topic=GROUPS).has_secrets

@@ -55,7 +55,7 @@ async def produce(task: Task) -> Measured:
 async def batches(task: Task) -> Measured:
     async with Client(task.bootstrap) as client:
         reading = Reading(task.records)
-        async for fetched in client.consumer(task.topic).batches():
+        async for fetched in client.consumer(task.topic).record_lists():
             for record in fetched.records:
                 _ = record.key
                 _ = record.value

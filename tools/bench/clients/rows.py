@@ -79,7 +79,7 @@ ROWS: Final = (
         _of(kproto="produce", confluent_kafka="produce_batch"),
         keyed=True,
     ),
-    Row("consume by batches(), key and value", Shown.RATE, _all("batches"), reads=True),
+    Row("consume by record_lists(), key and value", Shown.RATE, _all("batches"), reads=True),
     Row("consume by record, key and value", Shown.RATE, _all("by record"), reads=True),
     Row(
         "consume by record, key, value and six headers",

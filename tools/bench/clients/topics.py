@@ -8,11 +8,10 @@ from .task import BATCH_BYTES, CHUNK, VALUE, chunks, header_sets, keys
 
 
 async def make_topic(bootstrap: str, topic: str, partitions: int) -> None:
-    """Make a topic, and wait until its partitions are led."""
+    """Creates a topic, and waits until each partition has a leader."""
     async with kproto.Client(bootstrap) as client:
         await client.create_topics(kproto.NewTopic(topic, partitions, 1))
-        for partition in range(partitions):
-            await client.leader(topic, partition)
+        await client.list_offsets(dict.fromkeys(((topic, n) for n in range(partitions)), "latest"))
 
 
 async def delete_topic(bootstrap: str, topic: str) -> None:

@@ -10,7 +10,7 @@ import time
 from typing import Final
 
 from kproto import Client, NewTopic, ProducerRecord, Record, Stop
-from kproto.client.consumer.running.settings import Order
+from kproto.client.processing.settings import Order
 from tools.bench.serving import served_by
 
 from .reading import PARTITIONS, TOPIC, VALUE, as_member

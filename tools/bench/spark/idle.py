@@ -93,7 +93,7 @@ def _record_batch(schema: StructType) -> pa.RecordBatch:
     from datetime import UTC, datetime
 
     import pyarrow as pa
-    from kproto_pipeline.spark.releases import as_arrow_schema
+    from kproto_pipeline.spark.pyspark_versions import as_arrow_schema
 
     from tools.bench.spark.topics import event
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ...cluster.metadata import TopicPartition
+from ...metadata.cluster import TopicPartition
 from .sticky_data import Owned, owned_cooperatively, owned_eagerly
 from .sticky_equal import assign_equally
 from .sticky_general import Balancing

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from ....wire.faults import WireFault
 from ....wire.reading import read_array_length, read_numbers, read_string
 from ....wire.writing import write_array_length, write_numbers, write_string
-from ...cluster.metadata import TopicPartition
+from ...metadata.cluster import TopicPartition
 from .subscriptions import NO_GENERATION, Subscription
 
 __all__ = [

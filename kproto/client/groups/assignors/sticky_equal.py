@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ...cluster.metadata import TopicPartition
+from ...metadata.cluster import TopicPartition
 from .racks import rack_of, racks_count
 from .subscriptions import Assignment, Subscription, TopicRacks, java_sorted
 

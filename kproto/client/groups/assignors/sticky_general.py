@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from ...cluster.metadata import TopicPartition
+from ...metadata.cluster import TopicPartition
 from .racks import rack_of, racks_count
 from .subscriptions import Assignment, Subscription, TopicRacks, consumers_of, java_sorted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from ...cluster.metadata import TopicPartition
+from ...metadata.cluster import TopicPartition
 
 __all__ = [
     "NO_GENERATION",

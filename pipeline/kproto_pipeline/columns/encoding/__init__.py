@@ -6,9 +6,9 @@
 """
 
 from .events import UnwritableEventError, records_of_events
-from .hashing import partition_hashes
 from .headers import HeaderColumn, headers_of_lists
-from .sections import Section, record_sections
+from .murmur2 import partition_hashes
+from .record_sections import Section, record_sections
 
 __all__ = [
     "HeaderColumn",

@@ -22,12 +22,19 @@ from kproto_cloudevents import CloudEvent, CloudEventError, to_kafka
 from kproto.records import GrowingBatch
 
 from ..arrow_events import EVENT_SCHEMA, events_as_arrow
+from ..arrow_numpy import binary_scalar, number_array
 from ..arrow_records import RECORD_SCHEMA
 from ..event_checks import CHECKS, check_plain_text
-from ..plain_arrays import numbers, scalar_of
 from ..to_arrow import arrow_batches
-from .headers import HeaderColumn, check_keys, headers_of_lists, joined, lengths_of, regrouped
-from .sections import record_sections
+from .headers import (
+    HeaderColumn,
+    binary_lengths,
+    check_keys,
+    group_binary,
+    headers_of_lists,
+    join_binary,
+)
+from .record_sections import record_sections
 from .varints import varints
 
 if TYPE_CHECKING:
@@ -121,7 +128,7 @@ def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"
         return EventRecords(nothing, nothing, HeaderColumn.none(0))
     order = np.argsort(np.concatenate([where for where, _ in parts]), kind="stable")
     found = [part for _, part in parts]
-    taken = numbers(order)
+    taken = number_array(order)
     return EventRecords(
         pa.concat_arrays([part.keys for part in found]).take(taken),
         pa.concat_arrays([part.values for part in found]).take(taken),
@@ -145,7 +152,7 @@ class _Events:
         """These rows alone."""
         if len(where) == len(self):
             return self
-        return _Events(self._rows.take(numbers(where)))
+        return _Events(self._rows.take(number_array(where)))
 
     def column(self, name: str) -> pa.Array:
         """One column, with its type in `EVENT_SCHEMA`."""
@@ -329,29 +336,32 @@ def _binary(events: _Events) -> EventRecords:
         counts += column.is_valid().to_numpy(zero_copy_only=False)
         name = _named(header)
         entry = pc.binary_join_element_wise(
-            name, varints(lengths_of(column)), column, scalar_of(b"")
+            name, varints(binary_lengths(column)), column, binary_scalar(b"")
         )
         pieces.append(entry)
     more, names, values = _entries(events.column("extensions"))
     if len(names):
         names, values = pc.binary_join_element_wise(_PREFIX, names, ""), values.cast(pa.binary())
-        entries = joined(
-            varints(lengths_of(names)), names.cast(pa.binary()), varints(lengths_of(values)), values
+        entries = join_binary(
+            varints(binary_lengths(names)),
+            names.cast(pa.binary()),
+            varints(binary_lengths(values)),
+            values,
         )
         ends = np.zeros(len(events) + 1, dtype=np.int64)
         np.cumsum(more, out=ends[1:])
-        pieces.append(regrouped(entries, ends))
+        pieces.append(group_binary(entries, ends))
         counts += more
     own = _own_headers(events)
     counts += own.counts
-    headers = HeaderColumn(counts, joined(*pieces, own.data))
+    headers = HeaderColumn(counts, join_binary(*pieces, own.data))
     return EventRecords(events.column("key"), events.column("data"), headers)
 
 
 def _named(header: str) -> pa.Scalar:
     name = header.encode()
     length = varints(np.array([len(name)], dtype=np.int64))[0].as_py()
-    return scalar_of(length + name)
+    return binary_scalar(length + name)
 
 
 def _own_headers(events: _Events) -> HeaderColumn:
@@ -369,7 +379,9 @@ def _own_headers(events: _Events) -> HeaderColumn:
     np.cumsum(kept, out=ends[1:])
     entries = lists.flatten().filter(own)
     return headers_of_lists(
-        pa.ListArray.from_arrays(numbers(ends), entries, type=RECORD_SCHEMA.field("headers").type)
+        pa.ListArray.from_arrays(
+            number_array(ends), entries, type=RECORD_SCHEMA.field("headers").type
+        )
     )
 
 

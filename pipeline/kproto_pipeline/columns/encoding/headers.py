@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..plain_arrays import empty_bytes, lengths, numbers, scalar_of
+from ..arrow_numpy import binary_scalar, empty_bytes, lengths, number_array
 from .varints import NULL_LENGTH, varints
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..record_columns import Int64s
 
-__all__ = ["HeaderColumn", "check_keys", "headers_of_lists", "joined", "lengths_of"]
+__all__ = ["HeaderColumn", "binary_lengths", "check_keys", "headers_of_lists", "join_binary"]
 
 
 class HeaderColumn(NamedTuple):
@@ -27,7 +27,7 @@ class HeaderColumn(NamedTuple):
 
     def take(self, rows: Int64s) -> HeaderColumn:
         """The headers of these rows, in this order."""
-        return HeaderColumn(self.counts[rows], self.data.take(numbers(rows)))
+        return HeaderColumn(self.counts[rows], self.data.take(number_array(rows)))
 
     @staticmethod
     def none(rows: int) -> HeaderColumn:
@@ -44,12 +44,15 @@ def headers_of_lists(lists: pa.Array) -> HeaderColumn:
     counts = check_keys(lists)
     entries = lists.flatten()
     keys, values = entries.field("key"), entries.field("value")
-    data = joined(
-        varints(lengths_of(keys)), keys.cast(pa.binary()), varints(lengths_of(values)), values
+    data = join_binary(
+        varints(binary_lengths(keys)),
+        keys.cast(pa.binary()),
+        varints(binary_lengths(values)),
+        values,
     )
     ends = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=ends[1:])
-    return HeaderColumn(counts, regrouped(data, ends))
+    return HeaderColumn(counts, group_binary(data, ends))
 
 
 def check_keys(lists: pa.Array) -> Int64s:
@@ -84,7 +87,7 @@ def _is_text(data: pa.Buffer) -> bool:
     return True
 
 
-def regrouped(pieces: pa.Array, ends: Int64s) -> pa.Array:
+def group_binary(pieces: pa.Array, ends: Int64s) -> pa.Array:
     """Byte strings that lie one behind the other, joined in groups: up to `ends[1]`, `ends[2]` …"""
     buffers = pieces.buffers()
     bounds = np.frombuffer(buffers[1], dtype=np.int32)[pieces.offset :][: len(pieces) + 1]
@@ -96,13 +99,13 @@ def regrouped(pieces: pa.Array, ends: Int64s) -> pa.Array:
     )
 
 
-def lengths_of(array: pa.Array) -> Int64s:
+def binary_lengths(array: pa.Array) -> Int64s:
     """The length in bytes of each byte string or text; -1 where it is null."""
     return lengths(array, null=NULL_LENGTH)
 
 
-def joined(*columns: pa.Array | pa.Scalar) -> pa.Array:
+def join_binary(*columns: pa.Array | pa.Scalar) -> pa.Array:
     """The byte strings of several columns, row by row one behind the other; null is empty."""
     return pc.binary_join_element_wise(
-        *columns, scalar_of(b""), null_handling="replace", null_replacement=""
+        *columns, binary_scalar(b""), null_handling="replace", null_replacement=""
     )

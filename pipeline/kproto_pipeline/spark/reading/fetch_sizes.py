@@ -12,9 +12,9 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ..planning.ranges import OffsetRange
+    from ..planning.offset_ranges import OffsetRange
 
-__all__ = ["first_fetch_bytes", "note_size"]
+__all__ = ["first_fetch_bytes", "record_fetch_size"]
 
 #: What is asked for at least: a few batches, whatever the last records were like.
 _LEAST_BYTES: Final = 64 << 10
@@ -36,7 +36,7 @@ def first_fetch_bytes(wanted: OffsetRange, most: int) -> int:
     return min(most, _LEAST_BYTES + int(2 * each * wanted.size))
 
 
-def note_size(topic: str, records: bytes, offsets: int, end: int) -> None:
+def record_fetch_size(topic: str, records: bytes, offsets: int, end: int) -> None:
     """Remember what the batches before `end` take, which hold that many offsets."""
     at = 0
     while at + _OFFSET_AND_LENGTH.size <= len(records):

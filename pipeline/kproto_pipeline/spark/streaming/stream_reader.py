@@ -20,39 +20,41 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from kproto.wire.errors import KprotoError
 
-from ..clients import with_client
+from ..client_pool import with_client
 from ..options.offset_spec import LATEST
-from ..options.time_spec import TimeSpec
-from ..planning.asking import check_all_there, log_state, starting_offsets
-from ..planning.ranges import DataLossError, grouped, split_ranges
-from ..reading.range_reader import RangePartition, rows_of
-from ..worker_sockets import ForWorkers
-from .following import commit_offsets
-from .limits import HAS_LIMITS, SupportsTriggerAvailableNow, default_limit, is_all
-from .positions import (
-    are_too_few,
+from ..options.timestamp_spec import TimestampSpec
+from ..planning.offset_ranges import DataLossError, coalesce_ranges, split_ranges
+from ..planning.offset_reader import check_selection_exists, list_log_offsets, starting_offsets
+from ..reading.partition_reader import KprotoInputPartition, PartitionReader
+from .group_commit import commit_offsets
+from .micro_batch_offsets import (
+    available_now_ends,
     batch_ranges,
-    begins,
-    cut_short,
-    doubtful,
+    batch_starts,
+    below_min_offsets,
     from_json,
+    lagging_partitions,
     limited,
-    made_anew,
-    still_there,
+    recreated_partitions,
     to_json,
+    truncation_losses,
+)
+from .read_limits import (
+    HAS_LIMITS,
+    SupportsTriggerAvailableNow,
+    default_read_limit,
+    is_read_all_available,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
     from kproto.client import Client, TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from ..options.read_options import ReadOptions
-    from ..planning.log_state import LogState
-    from .positions import Offsets
+    from ..options.option_table import ReadOptions
+    from ..planning.offset_ranges import LogOffsets
+    from .micro_batch_offsets import Offsets
 
 __all__ = ["KprotoStreamReader"]
 
@@ -72,19 +74,18 @@ _FEW: Final = 1_000
 _COMMIT_PATIENCE_S: Final = 5.0
 
 
-class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches on the driver, and reads one range in each task."""
 
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
-        self._options = options
-        self._schema = schema
+        super().__init__(options, schema)
         self._initial: dict[TopicPartition, int] | None = None
         self._movable: set[TopicPartition] = set()  # begin elsewhere when they are asked for again
         self._from_end: set[TopicPartition] = set()  # of these: with nothing to read at first
         self._is_begun = False
         self._planned: dict[TopicPartition, int] | None = None  # the end of the last batch
         self._until: dict[TopicPartition, int] | None = None  # what is available "now"
-        self._now: LogState | None = None
+        self._now: LogOffsets | None = None
         self._ids: dict[TopicPartition, Uuid] = {}
         self._anew: set[TopicPartition] = set()  # of topics that were made anew since
         self._followed: dict[TopicPartition, int] = {}
@@ -99,9 +100,6 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
         # What the query has seen of its topics is the driver's, and large where they are many.
         return KprotoStreamReader, (self._options, self._schema), {}
 
-    def __repr__(self) -> str:
-        return "KprotoStreamReader()"
-
     # What Spark asks between batches
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
@@ -112,8 +110,8 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
         """
         if self._initial is None:
             now = self._ask()
-            check_all_there(self._options.selection, now)
-            wanted = self._options.starting
+            check_selection_exists(self._options.selection, now)
+            wanted = self._options.starting_offsets
 
             async def starts(client: Client) -> dict[TopicPartition, int]:
                 return await starting_offsets(client, self._options, now)
@@ -123,7 +121,7 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
             self._from_end = {
                 part
                 for part in self._movable
-                if not isinstance(wanted, TimeSpec) or self._initial[part] == now.latest[part]
+                if not isinstance(wanted, TimestampSpec) or self._initial[part] == now.latest[part]
             }
         return to_json(self._initial)
 
@@ -150,12 +148,12 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
             return to_json(now.latest)  # a query that goes on, on a PySpark that tells no start
         ends = dict(now.latest)
         if self._until is not None:
-            losses = cut_short(self._until, now.latest, self._anew)
-            self._until = still_there(self._until, now.latest, starts, self._anew)
+            losses = truncation_losses(self._until, now.latest, self._anew)
+            self._until = available_now_ends(self._until, now.latest, starts, self._anew)
             ends = self._until
             self._lost(losses)
-        known = begins(starts, ends, now.earliest, self._anew)
-        if not is_all(limit):
+        known = batch_starts(starts, ends, now.earliest, self._anew)
+        if not is_read_all_available(limit):
             if self._waits(known, ends):
                 return to_json(starts)
             if self._options.max_offsets_per_trigger is not None:
@@ -177,7 +175,7 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
         """How much a batch may have; both limits of the options count in `latestOffset`."""
         options = self._options
-        return default_limit(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
+        return default_read_limit(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
         """The ends of the logs, as last heard of: with `endOffset` the query's lag."""
@@ -205,7 +203,7 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
                 for part, begin in starts.items()
                 if part in ends
             }
-        found = batch_ranges(starts, ends, now, begun_anew=self._anew)
+        found = batch_ranges(starts, ends, now, recreated=self._anew)
         self._anew -= ends.keys()
         self._lost(found.losses)
         ranges = split_ranges(
@@ -214,12 +212,8 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
             max_records=self._options.max_records_per_partition,
         )
         is_cut = self._options.min_partitions or self._options.max_records_per_partition
-        groups = grouped(ranges, 0 if is_cut else _FEW)
-        return [RangePartition(*group) for group in groups] or [RangePartition()]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task, as Arrow record batches."""
-        return rows_of(self._options, self._schema, partition.value)
+        groups = coalesce_ranges(ranges, 0 if is_cut else _FEW)
+        return [KprotoInputPartition(*group) for group in groups] or [KprotoInputPartition()]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Let the group follow: the batch that ends there is finished."""
@@ -230,26 +224,26 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
 
     # What is asked of the cluster, and what that means
 
-    def _ask(self, stands: Offsets | None = None) -> LogState:
+    def _ask(self, stands: Offsets | None = None) -> LogOffsets:
         """The logs as they are now; one that cannot be is looked at again for a while.
 
         Raises:
             DataLossError: a topic is another one of its name, and the options ask to fail then.
         """
 
-        async def asked(client: Client) -> LogState:
+        async def asked(client: Client) -> LogOffsets:
             return await client.retrying(
-                lambda: log_state(
-                    client, self._options, skip_missing=True, patiently=self._now is None
+                lambda: list_log_offsets(
+                    client, self._options, skip_missing=True, retry=self._now is None
                 )
             )
 
         known = {part: at for part, at in (stands or {}).items() if part not in self._anew}
         for look in range(_LOOKS):
             # A broker that is away when a query begins may not be one; later it will come back.
-            now = with_client(self._options.client, asked, patiently=self._now is not None)
-            anew = made_anew(self._ids, now.topic_ids)
-            if anew or not doubtful(known, now.latest) or look + 1 == _LOOKS:
+            now = with_client(self._options.client, asked, retry=self._now is not None)
+            anew = recreated_partitions(self._ids, now.topic_ids)
+            if anew or not lagging_partitions(known, now.latest) or look + 1 == _LOOKS:
                 break
             time.sleep(_BETWEEN_LOOKS_S)
         self._lost([f"{topic}-{number}: the topic was made anew" for topic, number in anew])
@@ -264,7 +258,9 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
         if least is None or self._until is not None:
             return False
         waited_ms = (time.monotonic() - self._last_trigger_s) * 1000
-        return waited_ms < self._options.max_trigger_delay_ms and are_too_few(starts, ends, least)
+        return waited_ms < self._options.max_trigger_delay_ms and below_min_offsets(
+            starts, ends, least
+        )
 
     def _lost(self, losses: list[str]) -> None:
         """Tell what is lost: as an error, or as a warning."""
@@ -299,6 +295,6 @@ class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvai
 
 def _may_move(wanted: Any, part: TopicPartition) -> bool:
     """Whether a start that is asked for again may be another: by time, and at the end."""
-    if isinstance(wanted, TimeSpec):
+    if isinstance(wanted, TimestampSpec):
         return True
     return bool((wanted if isinstance(wanted, int) else wanted.get(part)) == LATEST)

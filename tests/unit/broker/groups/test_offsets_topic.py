@@ -147,6 +147,7 @@ class Play:
         return [
             (shown(decode_coordinator_record(record, topic=OFFSETS_TOPIC)), batch.record_count)
             for batch in self.partition.log
+            if not batch.is_control
             for record in batch.records()
         ]
 

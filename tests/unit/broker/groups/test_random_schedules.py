@@ -357,7 +357,7 @@ def test_members_at_random(first: int) -> None:
         assert late.heard
 
 
-@pytest.mark.parametrize("seed", rest_slow(range(20), 5))
+@pytest.mark.parametrize("seed", rest_slow(range(20), 5, 8))
 def test_late_advance_equals_timely_advance(seed: int) -> None:
     late, at_once = Schedule(seed, every_ms=False), Schedule(seed, every_ms=True)
     late.run()

@@ -9,13 +9,13 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from kproto import Client
-from kproto.client.cluster.metadata import TopicPartition
-from kproto.client.cluster.view import ClusterView
-from kproto.client.consumer.committed import Identity
+from kproto.client.commits.requests import Identity
 from kproto.client.consumer.group_consumer import GroupConsumer
-from kproto.client.consumer.ownership import Callbacks, Ownership
+from kproto.client.consumer.rebalance_listener import Callbacks, RebalanceListenerInvoker
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
+from kproto.client.metadata.cluster import TopicPartition
+from kproto.client.metadata.cluster_view import ClusterView
 from kproto.client.settings import ClientSettings
 from kproto.clock import SYSTEM_CLOCK, Clock
 from kproto.wire.errors import BrokerResponseError
@@ -38,16 +38,19 @@ class Who(NamedTuple):
     member_id: str
     generation: int
     instance_id: str | None = None
+    has_epoch: bool = False
 
 
 class Played:
     """The member: notes what it is told, and has `owner` do what the test says."""
 
-    def __init__(self, view: ClusterView, settings: GroupSettings, owner: Ownership) -> None:
+    def __init__(
+        self, view: ClusterView, settings: GroupSettings, owner: RebalanceListenerInvoker
+    ) -> None:
         self.owner = owner
         self.wanted: Subscription | None = None
         self.identity: Identity | None = Who("m", 7)
-        self.holds_until = float("inf")
+        self.assignment_valid_until = float("inf")
         self.told: list[Any] = []
         self.refused: list[tuple[str, Identity]] = []
         self.asks = 0
@@ -71,19 +74,19 @@ class Played:
     def unsubscribe(self) -> None:
         self.wanted = None
 
-    def rejoin(self, reason: str) -> None:
+    def request_rejoin(self, reason: str) -> None:
         self.told.append(("rejoin", reason))
 
-    def topics_changed(self) -> None:
+    def on_topics_changed(self) -> None:
         self.told.append("topics changed")
 
-    def asked(self) -> None:
+    def on_poll(self) -> None:
         self.asks += 1
 
-    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
-        return (place, topic_id) in self.held
+    def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
+        return (tp, topic_id) in self.held
 
-    def commit_refused(self, error: BrokerResponseError, identity: Identity) -> None:
+    def on_commit_refused(self, error: BrokerResponseError, identity: Identity) -> None:
         self.refused.append((error.name, identity))
 
 
@@ -102,7 +105,7 @@ class Group:
         return self.played[-1]
 
     @property
-    def owner(self) -> Ownership:
+    def owner(self) -> RebalanceListenerInvoker:
         return self.member.owner
 
     def consumer(self, topics: Any = "t", **given: Any) -> GroupConsumer:

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import kproto
 from kproto import GroupConsumer, Record, Stop
-from kproto.client.cluster.metadata import TopicPartition
-from kproto.client.groups.choosing import GroupMember
-from kproto.client.groups.machine import Machine
+from kproto.client.groups.protocol_selection import GroupMember
+from kproto.client.groups.state_machine import MembershipStateMachine
+from kproto.client.metadata.cluster import TopicPartition
 from tests.unit.client.consumer.members_on_cluster import (
     PARTITIONS,
     TOPIC,
@@ -105,7 +105,7 @@ class Scene:
             over.cancel()
 
     @property
-    def member(self) -> Machine[Any, Any]:
+    def member(self) -> MembershipStateMachine[Any, Any]:
         """Where its member stands."""
         assert isinstance(self.consumer._member, GroupMember)
         return self.consumer._member._member._membership
@@ -164,7 +164,7 @@ async def the_next_records(scene: Scene) -> Awaitable[object]:
 @row
 async def batches(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    iteration = scene.consumer.batches()
+    iteration = scene.consumer.record_lists()
 
     async def read() -> None:
         for _ in range(3):
@@ -268,7 +268,7 @@ async def committing_a_record(scene: Scene) -> Awaitable[object]:
 @row
 async def committing_a_list(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    fetched = await anext(scene.consumer.batches())
+    fetched = await anext(scene.consumer.record_lists())
     scene.have(fetched.partition, *(record.offset for record in fetched.records))
     scene.is_done()
     return ours(scene.consumer.commit(fetched))

@@ -19,7 +19,7 @@ import kproto
 from kproto import GroupConsumer
 from kproto.broker import BrokerSettings, Cluster
 from kproto.broker.context import read_clock
-from kproto.client.cluster.metadata import TopicPartition
+from kproto.client.metadata.cluster import TopicPartition
 from kproto.messages import OffsetCommitRequest
 from kproto.protocol.connection import ReceivedRequest
 from kproto.records import RecordBatch, encode_batch

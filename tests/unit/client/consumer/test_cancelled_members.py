@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kproto import GroupConsumer
-from kproto.client.cluster.metadata import TopicPartition
+from kproto.client.metadata.cluster import TopicPartition
 from tests.support.suspensions import Cancel, points, turns
 from tests.unit.client.consumer.beside_members import BESIDE
 from tests.unit.client.consumer.member_scenes import (
@@ -160,7 +160,7 @@ LONG = (
 
 
 #: What is read whole in a list: who keeps the partitions that he has read gets no third one.
-BY_LISTS = ("batches", "values", "raw_batches")
+BY_LISTS = ("record_lists", "values", "raw_batches")
 
 
 def is_for_brokers_that_assign(row: str, beside: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kproto.client.consumer.errors import CommitFailedError
+from kproto.client.commits.errors import CommitFailedError
 from kproto.testing.clock import ManualClock
 from tests.unit.client.consumer.grouped import FAR, QUICK, Group, group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, take
@@ -31,7 +31,7 @@ async def test_a_commit_that_waited_for_its_turn_is_not_of_what_others_have() ->
         await under_way(it)
         second = asyncio.create_task(consumer.commit({P0: 5, P1: 2}))
         await asyncio.sleep(0)
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         await it.owner.assign([P0])
         it.coordinator.answers.set()
         await first

@@ -22,8 +22,8 @@ from kproto import (
     TopicPattern,
 )
 from kproto.broker import Broker, BrokerSettings
-from kproto.client.groups.choosing import GroupMember
-from kproto.client.groups.group_kinds import Kind
+from kproto.client.groups.group_protocol import GroupProtocol
+from kproto.client.groups.protocol_selection import GroupMember
 from kproto.messages import ConsumerGroupDescribeRequest, DescribeGroupsRequest
 
 QUICK = BrokerSettings(
@@ -43,7 +43,7 @@ async def on_a_broker(topic: str = "t", settings: BrokerSettings = QUICK) -> Asy
         yield client
 
 
-def kind_of(consumer: GroupConsumer) -> Kind:
+def kind_of(consumer: GroupConsumer) -> GroupProtocol:
     assert isinstance(consumer._member, GroupMember)
     return consumer._member.kind
 
@@ -62,7 +62,7 @@ async def test_a_new_group_is_one_of_the_consumer_protocol() -> None:
     async with on_a_broker() as client:
         async with client.consumer("t", group="g") as consumer:
             assert sorted(await read(consumer, 12)) == sorted(VALUES)  # type: ignore[type-var]
-            assert kind_of(consumer) is Kind.CONSUMER
+            assert kind_of(consumer) is GroupProtocol.CONSUMER
         async with client.consumer("t", group="g", start="none") as consumer:
             assert await consumer.lag() == {}
             await until(lambda: len(consumer.assignment) == 4)
@@ -96,7 +96,7 @@ async def test_a_group_that_is_converted_hands_over_in_order() -> None:
         seen = await read(classic, 1)
         records = aiter(classic)
         async with client.consumer("t", group="g", group_protocol="consumer") as newer:
-            assert kind_of(classic) is Kind.CLASSIC
+            assert kind_of(classic) is GroupProtocol.CLASSIC
 
             async def go_on(records: Any) -> None:
                 async for record in records:

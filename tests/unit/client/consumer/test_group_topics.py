@@ -11,8 +11,8 @@ import pytest
 
 from kproto import BrokerResponseError, Client, ClientSettings, NewTopic
 from kproto.broker import Broker
-from kproto.client.consumer.errors import CommitFailedError
-from kproto.client.groups.steps import MemberIdentity
+from kproto.client.commits.errors import CommitFailedError
+from kproto.client.groups.effects import MemberIdentity
 from kproto.client.observing.hooks import Hooks, RetryEvent
 from kproto.messages import FetchRequest, MetadataRequest
 from kproto.testing.clock import ManualClock

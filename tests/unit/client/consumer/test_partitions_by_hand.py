@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kproto import BrokerResponseError, ConfigurationError
-from kproto.client.consumer.errors import CommitFailedError, NoCommittedOffsetError
+from kproto.client.commits.errors import CommitFailedError, NoCommittedOffsetError
 from kproto.messages import OffsetCommitRequest
 from tests.unit.client.consumer.grouped import group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, take

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kproto.client.cluster.metadata import TopicPartition
 from kproto.client.groups.assignors.subscriptions import Subscription
+from kproto.client.metadata.cluster import TopicPartition
 
 __all__ = ["ASSIGNMENTS", "SUBSCRIPTIONS"]
 

@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
-from kproto.client.cluster.metadata import TopicInfo
 from kproto.client.groups.assignor import ASSIGNORS, Assignor, assignors_called
-from kproto.client.groups.group_kinds import Kind, first_kind, is_live_classic, may_change
+from kproto.client.groups.group_protocol import (
+    GroupProtocol,
+    first_kind,
+    is_live_classic,
+    may_change,
+)
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription, TopicPattern
+from kproto.client.metadata.cluster import TopicInfo
 from kproto.messages import DescribeGroupsResponse
 from kproto.messages.describe_groups_response import DescribedGroup
 from kproto.protocol.error_codes import code_of
@@ -29,15 +34,15 @@ MINE = Assignor("mine", nothing)
 @pytest.mark.parametrize(
     ("settings", "kind", "changes"),
     [
-        ({}, Kind.CONSUMER, True),
-        ({"group_protocol": "consumer"}, Kind.CONSUMER, False),
-        ({"group_protocol": "classic"}, Kind.CLASSIC, False),
-        ({"server_assignor": "range"}, Kind.CONSUMER, True),
-        ({"assignors": ("range", "cooperative-sticky")}, Kind.CLASSIC, False),
-        ({"assignors": (MINE,)}, Kind.CLASSIC, False),
+        ({}, GroupProtocol.CONSUMER, True),
+        ({"group_protocol": "consumer"}, GroupProtocol.CONSUMER, False),
+        ({"group_protocol": "classic"}, GroupProtocol.CLASSIC, False),
+        ({"server_assignor": "range"}, GroupProtocol.CONSUMER, True),
+        ({"assignors": ("range", "cooperative-sticky")}, GroupProtocol.CLASSIC, False),
+        ({"assignors": (MINE,)}, GroupProtocol.CLASSIC, False),
     ],
 )
-def test_which_kind_of_group(settings: dict[str, Any], kind: Kind, changes: bool) -> None:
+def test_which_kind_of_group(settings: dict[str, Any], kind: GroupProtocol, changes: bool) -> None:
     """Who names assignors has a classic one, also where he names those that there are anyway."""
     its = GroupSettings("g", **settings)
     assert first_kind(its) is kind

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.client.cluster.metadata import TopicPartition
 from kproto.client.groups.assignors.subscriptions import Subscription, java_sorted
 from kproto.client.groups.protocol_data import (
     assignment_bytes,
@@ -16,6 +15,7 @@ from kproto.client.groups.protocol_data import (
     read_subscription,
     subscription_bytes,
 )
+from kproto.client.metadata.cluster import TopicPartition
 from kproto.wire.errors import DecodeError
 
 from .golden_data import ASSIGNMENTS, SUBSCRIPTIONS

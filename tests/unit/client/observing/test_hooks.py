@@ -156,7 +156,7 @@ async def test_each_record_is_acknowledged_once_whatever_becomes_of_it() -> None
             (5, "EncodeError"),
             (b"good", "NoneType"),
             (b"small", "NoneType"),
-            (bytes(500), "BrokerResponseError"),
+            (bytes(500), "RecordTooLargeError"),
             (b"small", "NoneType"),
             (b"cancelled", "CancelledError"),
         ],
@@ -274,7 +274,7 @@ async def test_what_is_handed_out_is_what_on_records_returned(kind: str) -> None
         if kind == "records":
             values = [record.value async for record in consumer]
         elif kind == "batches":
-            async for fetched in consumer.batches():
+            async for fetched in consumer.record_lists():
                 assert fetched.records
                 values += [record.value for record in fetched.records]
         else:

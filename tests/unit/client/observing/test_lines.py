@@ -11,8 +11,8 @@ import kproto
 from kproto.broker import Broker
 from kproto.broker import Cluster as Brokers
 from kproto.broker.faults import Close, ErrorCode
-from kproto.client.cluster.changes import MOST_FORGOTTEN, Changes
-from kproto.client.cluster.metadata import Cluster, PartitionInfo, TopicInfo
+from kproto.client.metadata.cluster import Cluster, PartitionInfo, TopicInfo
+from kproto.client.metadata.cluster_changes import MOST_FORGOTTEN, Changes
 from kproto.client.observing.lines import Troubles, say
 from kproto.client.settings import Address
 from kproto.messages import MetadataRequest, ProduceRequest

@@ -1,4 +1,4 @@
-"""`Client.metrics`: what docs/observability.md says of it, and what is counted when."""
+"""`Client.metrics`: what docs/how-to/observability.md says of it, and what is counted when."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import kproto
 from kproto.broker import Broker
 from kproto.broker import Cluster as Brokers
 from kproto.broker.faults import Close, Delay, Throttled
-from kproto.client.cluster import view
-from kproto.client.connections.broker_connection import BrokerConnection
 from kproto.client.groups.settings import GroupSettings
+from kproto.client.metadata import cluster_view as view
+from kproto.client.network.connection import BrokerConnection
 from kproto.client.observing.observer import MOST_ADDRESSES, NullObserver, Observer
 from kproto.messages import (
     MetadataRequest,
@@ -32,7 +32,7 @@ from kproto.testing.clock import ManualClock
 from tests.support.group_owner import made
 from tests.support.pages import page_text
 
-PAGE = page_text("docs/observability.md")
+PAGE = page_text("docs/how-to/observability.md")
 HISTOGRAM = {"count", "sum", "buckets"}
 
 #: What stands in place of names that depend on the run, by the key above them.

@@ -6,7 +6,8 @@ import asyncio
 
 from kproto.client import ClientSettings
 from kproto.client.producer.accumulator import Accumulator, Plan
-from kproto.client.producer.batch import Batch, Identity
+from kproto.client.producer.batch import Batch
+from kproto.client.producer.producer_state import ProducerIdAndEpoch
 from kproto.protocol.error_codes import code_of, error_of_code
 from kproto.wire.errors import BrokerConnectionError, KprotoError
 
@@ -45,7 +46,7 @@ def accumulator(
         new_future=loop.create_future,
     )
     if idempotent:
-        made.identity = Identity(7, 0)
+        made.producer_state.identity = ProducerIdAndEpoch(7, 0)
     return made
 
 

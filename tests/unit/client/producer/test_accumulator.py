@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kproto.client.producer.accumulator import Accumulator
-from kproto.client.producer.batch import (
+from kproto.client.producer.batch import Batch, Delivery
+from kproto.client.producer.producer_state import (
     LAST_EPOCH,
     LAST_SEQUENCE,
-    Batch,
-    Delivery,
-    Identity,
-    identity_behind,
+    ProducerIdAndEpoch,
+    identity_after_failure,
 )
 from kproto.wire.errors import (
     BrokerResponseError,
@@ -73,10 +72,10 @@ def test_the_first_batch_under_a_producer_id_goes_alone_then_five(make: Make) ->
     waiting = make()
     batches = add(waiting, 9)
     assert take_all(waiting) == batches[:1]
-    waiting.stored(batches[0])
+    waiting.on_ack(batches[0])
     assert take_all(waiting) == batches[1:6]
     assert [batch.sequence for batch in batches[:6]] == [0, 1, 2, 3, 4, 5]
-    waiting.stored(batches[1])
+    waiting.on_ack(batches[1])
     assert take_all(waiting) == batches[6:7]
 
 
@@ -86,20 +85,20 @@ def test_without_idempotence_one_at_a_time(make: Make) -> None:
     for batch in batches:
         assert take_all(waiting) == [batch]
         assert (batch.identity, batch.sequence) == ((-1, -1), -1)
-        waiting.stored(batch)
+        waiting.on_ack(batch)
 
 
 def test_a_batch_that_takes_records_waits_for_those_under_way(make: Make) -> None:
     waiting = make(batch_bytes=10_000)
     (first,) = add(waiting)
     assert take_all(waiting) == [first]
-    waiting.stored(first)
+    waiting.on_ack(first)
     (second,) = add(waiting)
     assert take_all(waiting) == [second]
     (third,) = add(waiting)
     assert take_all(waiting) == []
     assert add(waiting) == [third]
-    waiting.stored(second)
+    waiting.on_ack(second)
     assert take_all(waiting) == [third]
 
 
@@ -109,11 +108,11 @@ def test_a_batch_lingers_unless_it_is_full_or_hurried(make: Make) -> None:
     found = plan(waiting, now=1.02)
     assert (found.requests, found.next_at) == ({}, 1.05)
     assert take_all(waiting, now=1.05) == [first]
-    waiting.stored(first)
+    waiting.on_ack(first)
     full, part = add(waiting, 2, now=2.0)
     assert take_all(waiting, now=2.0) == [full]
-    waiting.stored(full)
-    waiting.hurry()
+    waiting.on_ack(full)
+    waiting.stop_lingering()
     assert take_all(waiting, now=2.0) == [part]
 
 
@@ -128,7 +127,7 @@ def test_what_is_at_the_old_leader_comes_back_first(make: Make) -> None:
     waiting = make()
     batches = add(waiting, 5)
     (begun,) = take_all(waiting)
-    waiting.stored(begun)
+    waiting.on_ack(begun)
     assert take_all(waiting) == batches[1:4]
 
     def moved(topic: str, partition: int, since: float) -> int:
@@ -136,7 +135,7 @@ def test_what_is_at_the_old_leader_comes_back_first(make: Make) -> None:
 
     assert waiting.plan(0, moved, lambda node: 0).requests == {}
     for batch in batches[1:4]:
-        waiting.came_back(batch, error("NOT_LEADER_OR_FOLLOWER"), 0.0)
+        waiting.on_failure(batch, error("NOT_LEADER_OR_FOLLOWER"), 0.0)
     assert list(waiting.plan(1, moved, lambda node: 0).requests) == [1]
 
 
@@ -144,9 +143,9 @@ def test_a_partition_without_a_leader_and_a_producer_without_an_id(make: Make) -
     waiting = make()
     add(waiting)
     found = waiting.plan(0, lambda topic, partition, since: None, lambda node: 0)
-    assert [queue.partition for queue in found.unled] == [0]
-    waiting.identity = None
-    assert plan(waiting).wants_identity
+    assert [queue.partition for queue in found.unknown_leaders] == [0]
+    waiting.producer_state.identity = None
+    assert plan(waiting).needs_producer_id
     assert plan(waiting).requests == {}
 
 
@@ -154,7 +153,7 @@ def test_metadata_must_be_newer_than_a_failure(make: Make) -> None:
     waiting = make()
     (batch,) = add(waiting)
     take_all(waiting)
-    waiting.came_back(batch, error("NOT_LEADER_OR_FOLLOWER"), 3.0)
+    waiting.on_failure(batch, error("NOT_LEADER_OR_FOLLOWER"), 3.0)
     asked: list[float] = []
 
     def led_by(topic: str, partition: int, since: float) -> None:
@@ -167,11 +166,11 @@ def test_metadata_must_be_newer_than_a_failure(make: Make) -> None:
 def test_sequence_numbers_begin_again_behind_the_largest(make: Make) -> None:
     waiting = make(batch_bytes=10_000)
     add(waiting, 3)
-    waiting.queues["t", 0].identity = Identity(7, 0)
-    waiting.queues["t", 0].sequence = LAST_SEQUENCE - 1
+    waiting.queues["t", 0].sequence.identity = ProducerIdAndEpoch(7, 0)
+    waiting.queues["t", 0].sequence.next_sequence = LAST_SEQUENCE - 1
     (batch,) = take_all(waiting)
     assert batch.sequence == LAST_SEQUENCE - 1
-    assert waiting.queues["t", 0].sequence == 1
+    assert waiting.queues["t", 0].sequence.next_sequence == 1
 
 
 # --- What comes back ---
@@ -181,14 +180,14 @@ def test_all_that_is_under_way_comes_back_before_any_goes_again(make: Make) -> N
     waiting = make()
     batches = add(waiting, 7)
     (begun,) = take_all(waiting)
-    waiting.stored(begun)
+    waiting.on_ack(begun)
     sent = take_all(waiting)
     assert sent == batches[1:6]
-    waiting.came_back(sent[1], LOST, 0.0)
-    waiting.came_back(sent[0], LOST, 0.0)
+    waiting.on_failure(sent[1], LOST, 0.0)
+    waiting.on_failure(sent[0], LOST, 0.0)
     assert take_all(waiting, now=9.0) == []
     for batch in sent[2:]:
-        waiting.came_back(batch, LOST, 0.0)
+        waiting.on_failure(batch, LOST, 0.0)
     assert take_all(waiting, now=9.0) == sent
     assert [batch.sequence for batch in sent] == [1, 2, 3, 4, 5]
 
@@ -197,11 +196,11 @@ def test_a_batch_that_overtook_another_goes_again(make: Make) -> None:
     waiting = make()
     add(waiting, 4)
     (begun,) = take_all(waiting)
-    waiting.stored(begun)
+    waiting.on_ack(begun)
     first, second = take_all(waiting)
-    waiting.came_back(second, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
+    waiting.on_failure(second, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
     assert not second.future.done()
-    waiting.stored(first)
+    waiting.on_ack(first)
     (again,) = take_all(waiting)
     assert (again, again.sequence) == (second, 2)
 
@@ -210,10 +209,10 @@ def test_a_number_that_no_earlier_batch_explains_is_told(make: Make) -> None:
     waiting = make()
     add(waiting, 2)
     (begun,) = take_all(waiting)
-    waiting.stored(begun)
+    waiting.on_ack(begun)
     (second,) = take_all(waiting)
     refused = error("OUT_OF_ORDER_SEQUENCE_NUMBER")
-    waiting.came_back(second, refused, 0.0)
+    waiting.on_failure(second, refused, 0.0)
     assert outcome(second) is refused
 
 
@@ -221,19 +220,19 @@ def test_behind_a_batch_that_failed_for_good_the_partition_begins_anew(make: Mak
     waiting = make()
     add(waiting, 5)
     (begun,) = take_all(waiting)
-    waiting.stored(begun)
+    waiting.on_ack(begun)
     first, second, third = take_all(waiting)
     second.data = third.data = b"as sent"
     too_large = error("MESSAGE_TOO_LARGE")
-    waiting.came_back(first, too_large, 0.0)
+    waiting.on_failure(first, too_large, 0.0)
     assert outcome(first) is too_large
     # The one was refused, of the other nobody knows: it goes again under its old number.
-    waiting.came_back(third, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
-    assert not third.is_numbered
-    waiting.came_back(second, LOST, 0.0)
+    waiting.on_failure(third, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
+    assert not third.has_sequence
+    waiting.on_failure(second, LOST, 0.0)
     assert take_all(waiting, now=9.0) == [second]
     assert (second.identity, second.sequence, second.data) == ((7, 0), 2, b"as sent")
-    waiting.stored(second)
+    waiting.on_ack(second)
     assert take_all(waiting, now=9.0) == [third]
     assert (third.identity, third.sequence) == ((7, 1), 0)
 
@@ -241,32 +240,32 @@ def test_behind_a_batch_that_failed_for_good_the_partition_begins_anew(make: Mak
 @pytest.mark.parametrize(
     ("identity", "failure", "behind"),
     [
-        (Identity(7, 0), error("MESSAGE_TOO_LARGE"), Identity(7, 1)),
-        (Identity(7, 0), RequestTimeoutError(""), Identity(7, 1)),
-        (Identity(7, 0), LOST, Identity(7, 1)),
-        (Identity(7, 5), error("OUT_OF_ORDER_SEQUENCE_NUMBER"), Identity(7, 6)),
-        (Identity(7, LAST_EPOCH - 1), LOST, Identity(7, LAST_EPOCH)),
-        (Identity(7, LAST_EPOCH), LOST, None),
-        (Identity(7, 0), error("UNKNOWN_PRODUCER_ID"), None),
-        (Identity(7, 0), error("INVALID_PRODUCER_EPOCH"), None),
+        (ProducerIdAndEpoch(7, 0), error("MESSAGE_TOO_LARGE"), ProducerIdAndEpoch(7, 1)),
+        (ProducerIdAndEpoch(7, 0), RequestTimeoutError(""), ProducerIdAndEpoch(7, 1)),
+        (ProducerIdAndEpoch(7, 0), LOST, ProducerIdAndEpoch(7, 1)),
+        (ProducerIdAndEpoch(7, 5), error("OUT_OF_ORDER_SEQUENCE_NUMBER"), ProducerIdAndEpoch(7, 6)),
+        (ProducerIdAndEpoch(7, LAST_EPOCH - 1), LOST, ProducerIdAndEpoch(7, LAST_EPOCH)),
+        (ProducerIdAndEpoch(7, LAST_EPOCH), LOST, None),
+        (ProducerIdAndEpoch(7, 0), error("UNKNOWN_PRODUCER_ID"), None),
+        (ProducerIdAndEpoch(7, 0), error("INVALID_PRODUCER_EPOCH"), None),
     ],
 )
 def test_what_comes_behind_a_failure(
-    identity: Identity, failure: KprotoError, behind: Identity | None
+    identity: ProducerIdAndEpoch, failure: KprotoError, behind: ProducerIdAndEpoch | None
 ) -> None:
-    assert identity_behind(identity, failure) == behind
+    assert identity_after_failure(identity, failure) == behind
 
 
 def test_a_producer_id_that_is_used_up_is_asked_for_once(make: Make) -> None:
     waiting = make()
-    waiting.identity = Identity(7, LAST_EPOCH)
+    waiting.producer_state.identity = ProducerIdAndEpoch(7, LAST_EPOCH)
     for partition in (0, 1):
         add(waiting, 2, partition)
     for batch in take_all(waiting):
-        waiting.came_back(batch, error("MESSAGE_TOO_LARGE"), 0.0)
-    assert plan(waiting).wants_identity
+        waiting.on_failure(batch, error("MESSAGE_TOO_LARGE"), 0.0)
+    assert plan(waiting).needs_producer_id
     assert plan(waiting).requests == {}
-    waiting.identity = Identity(8, 0)
+    waiting.producer_state.identity = ProducerIdAndEpoch(8, 0)
     assert [(batch.identity, batch.sequence) for batch in take_all(waiting)] == [((8, 0), 0)] * 2
 
 
@@ -274,12 +273,12 @@ def test_all_that_fail_together_end_one_epoch(make: Make) -> None:
     waiting = make()
     add(waiting, 5)
     (begun,) = take_all(waiting)
-    waiting.stored(begun)
+    waiting.on_ack(begun)
     for batch in take_all(waiting):
-        waiting.came_back(batch, error("MESSAGE_TOO_LARGE"), 0.0)
+        waiting.on_failure(batch, error("MESSAGE_TOO_LARGE"), 0.0)
     (last,) = take_all(waiting)
     assert (last.identity, last.sequence) == ((7, 1), 0)
-    assert waiting.identity == (7, 0), "other partitions go on with it"
+    assert waiting.producer_state.identity == (7, 0), "other partitions go on with it"
 
 
 def test_another_partition_keeps_its_epoch(make: Make) -> None:
@@ -287,8 +286,8 @@ def test_another_partition_keeps_its_epoch(make: Make) -> None:
     add(waiting, 1, 0)
     add(waiting, 2, 1)
     one, two = take_all(waiting)
-    waiting.stored(two)
-    waiting.came_back(one, error("MESSAGE_TOO_LARGE"), 0.0)
+    waiting.on_ack(two)
+    waiting.on_failure(one, error("MESSAGE_TOO_LARGE"), 0.0)
     (next_of_two,) = take_all(waiting)
     assert (next_of_two.identity, next_of_two.sequence) == ((7, 0), 1)
 
@@ -298,28 +297,28 @@ def test_a_batch_that_is_too_large_is_split_down_to_single_records(make: Make) -
     (batch,) = set(add(waiting, 5))
     too_large = error("MESSAGE_TOO_LARGE")
     stored: list[bytes | None] = []
-    while not waiting.queues["t", 0].starts_anew:
+    while not waiting.queues["t", 0].sequence.must_restart:
         (part,) = take_all(waiting)
         values = values_of(part)
         assert part.sequence == number_of(values[0]), "each keeps the number that it had"
         if len(values) > 1 or number_of(values[0]) == 3:
-            waiting.came_back(part, too_large, 0.0)
+            waiting.on_failure(part, too_large, 0.0)
         else:
             stored += values
-            waiting.stored(part, 10 + part.sequence)
+            waiting.on_ack(part, 10 + part.sequence)
     assert list(map(number_of, stored)) == [0, 1, 2]
     assert batch.ack(1).offset == 11
     assert not batch.future.done()
     (last,) = take_all(waiting)
-    waiting.came_back(last, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
+    waiting.on_failure(last, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
     assert take_all(waiting) == [last]
     assert (last.identity, last.sequence) == ((7, 1), 0)
-    waiting.stored(last, 13)
+    waiting.on_ack(last, 13)
     assert outcome(batch) is too_large
     assert [batch.failure(at) for at in range(5)] == [None, None, None, too_large, None]
     assert batch.ack(4).offset == 13
     assert waiting.buffered == 0
-    assert not waiting.unsettled
+    assert not waiting.incomplete
 
 
 @pytest.mark.parametrize("first", [LOST, error("NOT_ENOUGH_REPLICAS")])
@@ -331,21 +330,21 @@ def test_what_the_network_may_hold_behind_a_failed_batch_gets_no_new_number(
     waiting = make(batch_bytes=100)
     (known,) = add(waiting)
     take_all(waiting)
-    waiting.stored(known)
+    waiting.on_ack(known)
     add(waiting, now=0.0)
     (failing,) = take_all(waiting)
     add(waiting, now=5.0)
     (behind,) = take_all(waiting, now=5.0)
-    waiting.came_back(failing, first, 5.0)
-    waiting.came_back(behind, second, 5.0)
-    waiting.expire(10.0)
+    waiting.on_failure(failing, first, 5.0)
+    waiting.on_failure(behind, second, 5.0)
+    waiting.expire_batches(10.0)
     assert failing.future.done()
     assert take_all(waiting, now=10.0) == [behind]
-    waiting.came_back(behind, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 10.0)
+    waiting.on_failure(behind, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 10.0)
     if first is LOST and second is LOST:
         failure = outcome(behind)
         assert isinstance(failure, BrokerResponseError)
-        assert "may still be under way" in str(failure)
+        assert "may still be in flight" in str(failure)
     else:
         assert take_all(waiting, now=10.0) == [behind]
         assert (behind.identity, behind.sequence) == ((7, 1), 0)
@@ -356,14 +355,14 @@ def test_what_had_its_time_is_told_under_way_or_not(make: Make) -> None:
     batches = add(waiting, 2)
     (sent,) = take_all(waiting)
     assert plan(waiting).deadline == 10.0
-    waiting.expire(9.9)
+    waiting.expire_batches(9.9)
     assert not sent.future.done()
-    waiting.expire(10.0)
+    waiting.expire_batches(10.0)
     for batch in batches:
         assert isinstance(outcome(batch), RequestTimeoutError)
     assert waiting.buffered == 0
     assert ("t", 0) in waiting.busy, "the queue waits for what is under way"
-    waiting.stored(sent)
+    waiting.on_ack(sent)
     assert not waiting.busy
     (after,) = add(waiting, now=11.0)
     assert take_all(waiting, now=11.0) == [after]
@@ -375,8 +374,8 @@ def test_the_last_failure_is_the_reason(make: Make) -> None:
     (batch,) = add(waiting)
     take_all(waiting)
     refused = error("NOT_ENOUGH_REPLICAS")
-    waiting.came_back(batch, refused, 1.0)
-    waiting.expire(10.0)
+    waiting.on_failure(batch, refused, 1.0)
+    waiting.expire_batches(10.0)
     assert outcome(batch) is refused
 
 
@@ -392,7 +391,9 @@ def test_what_cannot_go_at_all_fails_at_once_or_waits(make: Make) -> None:
     waiting.failed(queue, denied, 2.0)
     assert [outcome(batch) for batch in batches] == [denied, denied]
     assert not waiting.busy
-    assert waiting.identity == (7, 0), "nothing was sent, so that the numbers still fit"
+    assert waiting.producer_state.identity == (7, 0), (
+        "nothing was sent, so that the numbers still fit"
+    )
 
 
 def test_failed_deliveries_that_nobody_looked_at_are_kept(make: Make) -> None:
@@ -400,11 +401,11 @@ def test_failed_deliveries_that_nobody_looked_at_are_kept(make: Make) -> None:
     batch, first = waiting.add("t", 0, None, b"1", (), 0)
     _, second = waiting.add("t", 0, None, b"2", (), 0)
     batch.deliveries = [Delivery(batch, first), Delivery(batch, second)]
-    batch.deliveries[0].seen = True
+    batch.deliveries[0].is_retrieved = True
     waiting.failed(waiting.queues["t", 0], error("TOPIC_AUTHORIZATION_FAILED"), 0.0)
-    (failure,) = waiting.unseen_failures()
+    (failure,) = waiting.unretrieved_failures()
     assert [record.value for record in failure.records] == [b"2"]
-    assert waiting.unseen_failures() == []
+    assert waiting.unretrieved_failures() == []
 
 
 def test_failures_that_somebody_looked_at_are_not_kept(make: Make) -> None:
@@ -412,10 +413,10 @@ def test_failures_that_somebody_looked_at_are_not_kept(make: Make) -> None:
     for at in range(5_000):
         (batch,) = add(waiting, 1)
         batch.deliveries = [Delivery(batch, 0)]
-        batch.deliveries[0].seen = at % 100 != 0
+        batch.deliveries[0].is_retrieved = at % 100 != 0
         waiting.failed(waiting.queues["t", 0], error("TOPIC_AUTHORIZATION_FAILED"), 0.0)
-        assert len(waiting.unseen) <= 1_000
-    assert len(waiting.unseen_failures()) == 50
+        assert len(waiting.unretrieved) <= 1_000
+    assert len(waiting.unretrieved_failures()) == 50
 
 
 # --- What an acknowledgement says ---
@@ -440,12 +441,12 @@ def test_the_time_of_a_batch_that_the_broker_had_already(
     if told_before is not None:
         given_at(waiting, 1)
         (before,) = take_all(waiting)
-        waiting.stored(before, 0, told_before)
+        waiting.on_ack(before, 0, told_before)
     batch = given_at(waiting, 10, 30, 20)
     take_all(waiting)
-    waiting.came_back(batch, LOST, 0.0)
+    waiting.on_failure(batch, LOST, 0.0)
     assert take_all(waiting, 10.0) == [batch]
-    waiting.stored(batch, 5, 30)
+    waiting.on_ack(batch, 5, 30)
     assert timestamps(batch) == ([30, 30, 30] if told_before == 99 else [10, 30, 20])
 
 
@@ -453,9 +454,9 @@ def test_the_time_of_a_batch_that_was_stored_at_its_second_attempt(make: Make) -
     waiting = make(batch_bytes=10_000)
     batch = given_at(waiting, 10, 30, 20)
     take_all(waiting)
-    waiting.came_back(batch, LOST, 0.0)
+    waiting.on_failure(batch, LOST, 0.0)
     take_all(waiting, 10.0)
-    waiting.stored(batch, 5, 77)
+    waiting.on_ack(batch, 5, 77)
     assert timestamps(batch) == [77, 77, 77], "no timestamp of its own: the log has append time"
 
 
@@ -463,16 +464,16 @@ def test_what_was_split_keeps_no_bytes_once_it_is_settled(make: Make) -> None:
     waiting = make(batch_bytes=10_000)
     (batch,) = set(add(waiting, 8))
     take_all(waiting)
-    waiting.came_back(batch, error("MESSAGE_TOO_LARGE"), 0.0)
+    waiting.on_failure(batch, error("MESSAGE_TOO_LARGE"), 0.0)
     parts: list[Batch] = []
     while not batch.future.done():
         (part,) = take_all(waiting)
         parts.append(part)
         if part.count > 1:
-            waiting.came_back(part, error("MESSAGE_TOO_LARGE"), 0.0)
+            waiting.on_failure(part, error("MESSAGE_TOO_LARGE"), 0.0)
             assert part.content.parts == [], "its own parts have them"
         else:
-            waiting.stored(part, part.sequence)
+            waiting.on_ack(part, part.sequence)
     assert [batch.ack(at).offset for at in range(8)] == list(range(8))
     assert batch.content.parts == []
     for part in parts:

@@ -165,4 +165,4 @@ async def test_large_failures_that_were_looked_at_are_let_go() -> None:
                 delivery = await producer.enqueue("t", bytes(10_000))
                 with pytest.raises(DeliveryError):
                     await delivery
-                assert len(producer._accumulator.unseen) <= 17
+                assert len(producer._accumulator.unretrieved) <= 17

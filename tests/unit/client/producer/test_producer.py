@@ -290,7 +290,7 @@ async def test_sequences_go_on_and_begin_again_behind_the_largest(
             await producer.send_many("t", [ProducerRecord(b"", partition=0)] * 3)
             await producer.send("t", b"", partition=0)
             await producer.send("t", b"", partition=1)
-            producer._accumulator.queues["t", 0].sequence = 0x7FFFFFFE
+            producer._accumulator.queues["t", 0].sequence.next_sequence = 0x7FFFFFFE
             await producer.send_many("t", [ProducerRecord(b"", partition=0)] * 5)
             await producer.send("t", b"", partition=0)
         found = [

@@ -387,7 +387,7 @@ async def test_flush_waits_for_what_was_given_and_not_for_what_comes() -> None:
         broker.answers[ProduceRequest] = answer
         producer = client.producer()
         first = asyncio.create_task(producer.send("t", b"1", partition=0))
-        await broker.until(lambda: first.done() or bool(producer._accumulator.unsettled))
+        await broker.until(lambda: first.done() or bool(producer._accumulator.incomplete))
         await producer.flush()
         assert first.done()
         hold = True

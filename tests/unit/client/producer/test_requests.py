@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto.client.core.retry import Remedy, remedy_of_code
 from kproto.client.producer.batch import Batch
 from kproto.client.producer.requests import (
     SingleProduce,
@@ -16,7 +17,6 @@ from kproto.client.producer.requests import (
     produce_request,
     produced_partitions,
 )
-from kproto.client.retry import Remedy, remedy_of_code
 from kproto.messages import ProduceRequest, ProduceResponse
 from kproto.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
 from kproto.protocol.error_codes import ERRORS, code_of

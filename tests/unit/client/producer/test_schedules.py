@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.client.producer.accumulator import Accumulator
-from kproto.client.producer.batch import NO_IDENTITY, Batch, Identity
+from kproto.client.producer.batch import Batch
+from kproto.client.producer.producer_state import NO_PRODUCER_ID, ProducerIdAndEpoch
 from kproto.wire.errors import KprotoError
 from tests.unit.client.producer.accumulators import (
     LOST,
@@ -35,7 +36,7 @@ class Leader:
     states: dict[int, tuple[int, list[range]]] = field(default_factory=dict)
 
     def append(self, sent: Sent) -> str:
-        if sent.identity == NO_IDENTITY:
+        if sent.identity == NO_PRODUCER_ID:
             return self.store(sent)
         producer_id, epoch = sent.identity
         seen, known = self.states.get(producer_id, (epoch, []))
@@ -59,7 +60,7 @@ class Leader:
 class Sent(NamedTuple):
     """The bytes of a batch, which the network may hold while the producer numbers it anew."""
 
-    identity: Identity
+    identity: ProducerIdAndEpoch
     sequence: int
     values: list[bytes | None]
 
@@ -104,10 +105,10 @@ def play(waiting: Accumulator, chance: random.Random, fault_rate: float, idempot
             batch, _ = waiting.add("t", 0, None, value, (), 0)
             batches.setdefault(batch, []).append(value)
             to_come -= 1
-        waiting.expire(now)
+        waiting.expire_batches(now)
         found = plan(waiting, now, in_flight=len(sent) + len(answers))
-        if found.wants_identity:
-            waiting.identity = Identity(next_id, 0)
+        if found.needs_producer_id:
+            waiting.producer_state.identity = ProducerIdAndEpoch(next_id, 0)
             next_id += 1
         for queues in found.requests.values():
             for queue in queues:
@@ -125,11 +126,11 @@ def play(waiting: Accumulator, chance: random.Random, fault_rate: float, idempot
         while answers and chance.random() < 0.6:
             batch, refused = answers.pop(chance.randrange(len(answers)) if not sent else 0)
             if refused is None:
-                waiting.stored(batch)
+                waiting.on_ack(batch)
             else:
-                waiting.came_back(batch, refused, now)
+                waiting.on_failure(batch, refused, now)
     check(leader, batches, once=idempotent)
-    assert (waiting.buffered, waiting.busy, waiting.unsettled) == (0, {}, set()), "all is let go"
+    assert (waiting.buffered, waiting.busy, waiting.incomplete) == (0, {}, set()), "all is let go"
 
 
 def answer(

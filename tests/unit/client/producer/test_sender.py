@@ -124,13 +124,13 @@ class Sequenced:
     def __init__(self, broker: ScriptedBroker, log: dict[tuple[int, int], Any]) -> None:
         self.values: list[bytes | None] = []
         self.known: list[range] = []
-        self.stored = Stored(broker)
+        self.on_ack = Stored(broker)
 
     def answer(self, asked: ReceivedRequest) -> Any:
         request = asked.message
         assert isinstance(request, ProduceRequest)
-        response = self.stored.answer(asked)
-        ((_, _, batch),) = self.stored.batches[-1:]
+        response = self.on_ack.answer(asked)
+        ((_, _, batch),) = self.on_ack.batches[-1:]
         numbers = range(batch.base_sequence, batch.base_sequence + batch.record_count)
         part = response.responses[0].partition_responses[0]
         if numbers in self.known[-5:]:

@@ -1,4 +1,4 @@
-"""A user's own definitions: what docs/definitions.md shows runs as printed, and is well typed."""
+"""A user's own definitions: docs/how-to/definitions.md runs as printed, and is well typed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.pages import blocks, page_text
 from ..packages import classes, generate, imported, try_every_version, write_definitions
 from ..samples import ROOT, field, message, spec
 
-PAGE = page_text("docs/definitions.md")
+PAGE = page_text("docs/how-to/definitions.md")
 DEFINITIONS = dict(
     re.findall(r"^`(greetings/\w+\.json)`\n\n```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 )

@@ -85,7 +85,7 @@ def test_the_keys_that_kafka_repeats_are_reported(release: str, repeated: list[s
     twice = [note for note in entry.notes if "stands twice" in note.reason]
     assert [f"{PurePath(note.file or '').name}:{note.line}" for note in twice] == repeated
     assert all("the key 'versions' stands twice" in note.reason for note in twice)
-    page = (ROOT / "docs" / "definitions.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "definitions.md").read_text()
     assert all(f"`{place.partition(':')[0]}`" in page for place in repeated)
 
 

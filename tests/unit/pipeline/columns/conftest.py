@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from kproto_pipeline.columns import lockstep
+from kproto_pipeline.columns import field_reader
 
 
 @pytest.fixture(params=["in lockstep", "one by one"])
@@ -13,6 +13,6 @@ def both_ways(request: pytest.FixtureRequest) -> Iterator[None]:
     """The test runs once with each."""
     least = 1 if request.param == "in lockstep" else 1 << 30
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lockstep, "_LEAST_RUNS", least)
-        patch.setattr(lockstep, "_LEAST_ROWS", least)
+        patch.setattr(field_reader, "_LEAST_RUNS", least)
+        patch.setattr(field_reader, "_LEAST_ROWS", least)
         yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kproto_pipeline.columns.chunks import column_chunks
-from kproto_pipeline.spark.reading.read_ahead import next_offset
+from kproto_pipeline.spark.reading.range_fetcher import next_offset
 
 from kproto import CorruptBatchError
 from kproto.records import encode_batch, encode_message_set

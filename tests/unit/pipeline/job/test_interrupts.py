@@ -15,9 +15,9 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from kproto_pipeline.demo.publishing import embedded_broker, topic_removed
 from kproto_pipeline.job.interrupts import (
-    ending_signals_interrupt,
-    entered,
-    run_in_own_thread,
+    enter_uninterrupted,
+    run_coroutine_in_thread,
+    signals_as_interrupts,
     uninterrupted,
 )
 
@@ -68,11 +68,11 @@ def test_without_an_interrupt_nothing_is_raised() -> None:
 def test_ending_signals_interrupt(number: signal.Signals) -> None:
     before = signal.signal(number, signal.SIG_DFL)
     try:
-        with pytest.raises(KeyboardInterrupt), ending_signals_interrupt():
+        with pytest.raises(KeyboardInterrupt), signals_as_interrupts():
             signal.raise_signal(number)
         assert signal.getsignal(number) is signal.SIG_DFL
         signal.signal(number, signal.SIG_IGN)  # as nohup does
-        with ending_signals_interrupt():
+        with signals_as_interrupts():
             signal.raise_signal(number)
     finally:
         signal.signal(number, before)
@@ -92,7 +92,7 @@ def test_what_comes_behind_the_first_does_nothing() -> None:
                 signal.raise_signal(signal.SIGTERM)
             tidied.append(True)
 
-    with ending_signals_interrupt():
+    with signals_as_interrupts():
         with pytest.raises(KeyboardInterrupt):
             work()
         signal.raise_signal(signal.SIGINT)
@@ -104,7 +104,7 @@ def test_what_comes_behind_the_first_does_nothing() -> None:
 #: A program that takes its time to end, until its input is over.
 SLOW_TO_END = """
 import atexit, sys, time
-from kproto_pipeline.demo import program
+from kproto_pipeline.demo import command
 
 def slow():
     print("ending", flush=True)
@@ -116,14 +116,14 @@ def run(output, flights, *, batch):
         time.sleep(0.01)
 
 atexit.register(slow)
-program.run = run
+command.run = run
 sys.argv = ["demo"]
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_program_that_ends_by_an_interrupt_ends_in_no_other_way(number: signal.Signals) -> None:
-    end = "from kproto_pipeline.job.interrupts import as_process\nas_process(program.main)"
+    end = "from kproto_pipeline.job.interrupts import run_as_process\nrun_as_process(command.main)"
     with subprocess.Popen(
         [sys.executable, "-c", f"{SLOW_TO_END}\n{end}"],
         stdin=subprocess.PIPE,
@@ -152,7 +152,7 @@ def test_what_is_begun_is_ended() -> None:
             told.append("ended")
 
     with pytest.raises(KeyboardInterrupt), ExitStack() as closing:
-        entered(closing, begun())
+        enter_uninterrupted(closing, begun())
     assert told == ["ended"]
 
 
@@ -211,7 +211,7 @@ def test_a_second_interrupt_leaves_asyncio_its_end() -> None:
             ended.append(True)
 
     with pytest.raises(KeyboardInterrupt):
-        run_in_own_thread(work())
+        run_coroutine_in_thread(work())
     assert ended == [True]
 
 
@@ -220,4 +220,4 @@ def test_without_an_interrupt_the_result_comes() -> None:
         await asyncio.sleep(0)
         return 7
 
-    assert run_in_own_thread(work()) == 7
+    assert run_coroutine_in_thread(work()) == 7

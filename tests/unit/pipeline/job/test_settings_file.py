@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kproto_pipeline.job.command import main
 from kproto_pipeline.job.errors import SettingError
-from kproto_pipeline.job.settings_file import read_settings, settings_of
+from kproto_pipeline.job.settings_file import parse_settings, read_settings
 
 LEAST = """
 [source]
@@ -20,11 +20,11 @@ path = "lake"
 
 
 def of(text: str) -> object:
-    return settings_of(tomllib.loads(text), file="p.toml")
+    return parse_settings(tomllib.loads(text), file="p.toml")
 
 
 def test_the_least_and_its_defaults() -> None:
-    settings = settings_of(tomllib.loads(LEAST), file="p.toml")
+    settings = parse_settings(tomllib.loads(LEAST), file="p.toml")
     assert settings.source == {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
     assert (settings.mode, settings.output.format) == ("once", "parquet")
     assert settings.output.partition_by == ("status", "type")
@@ -56,7 +56,7 @@ spark.master = "local[1]"
 "spark.ui.enabled" = true
 """
     ).replace('subscribe = "t"', 'subscribe = "t"\nkafka.ssl.keystore.key = {env = "THE_SECRET"}')
-    settings = settings_of(
+    settings = parse_settings(
         tomllib.loads(text.replace("kafka.ssl.keystore.key", "kafka.client.rack")), file="p.toml"
     )
     assert settings.source["kafka.client.rack"] == "s3cret"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from kproto_pipeline.spark.clients import close_clients
+from kproto_pipeline.spark.client_pool import close_clients
 from kproto_pipeline.spark.options.client_options import ClientOptions
 
 from kproto.client import Client, ClientSettings

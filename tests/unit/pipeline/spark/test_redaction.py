@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from kproto_pipeline.spark.redaction import PATTERNS, with_pattern
+from kproto_pipeline.spark.redaction import PATTERNS, add_pattern
 
 OPTIONS = re.compile(PATTERNS["spark.sql.redaction.options.regex"])
 TEXT = re.compile(PATTERNS["spark.sql.redaction.string.regex"])
@@ -64,8 +64,8 @@ def test_a_key_outside_of_options_is_hidden() -> None:
 
 
 def test_what_was_hidden_before_is_hidden_still() -> None:
-    both = with_pattern("url", "secret")
+    both = add_pattern("url", "secret")
     assert re.search(both, "a url")
     assert re.search(both, "a secret")
-    assert with_pattern(both, "secret") == both
-    assert with_pattern("", "secret") == "secret"
+    assert add_pattern(both, "secret") == both
+    assert add_pattern("", "secret") == "secret"

@@ -9,7 +9,7 @@ from pathlib import Path
 from zipimport import zipimporter
 
 import pytest
-from kproto_pipeline.spark.worker_imports import keep_archives
+from kproto_pipeline.spark.worker_imports import keep_archive_finders
 
 
 def archive(path: Path, module: str, text: str) -> str:
@@ -25,7 +25,7 @@ def test_of_pysparks_own_archives_alone(tmp_path: Path, monkeypatch: pytest.Monk
         place = archive(tmp_path / name, f"of_archive_{number}", "here = __file__")
         monkeypatch.syspath_prepend(place)
         assert import_module(f"of_archive_{number}").here.startswith(place)
-    keep_archives()
+    keep_archive_finders()
     left = {
         Path(finder.archive).name
         for finder in sys.path_importer_cache.values()

@@ -11,12 +11,11 @@ from types import ModuleType
 
 import pyarrow as pa
 import pytest
-from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.options.write_options import parse_write_options
-from kproto_pipeline.spark.reading.range_reader import KprotoReader
+from kproto_pipeline.spark.options.option_table import parse_read_options, parse_write_options
+from kproto_pipeline.spark.reading.batch_reader import KprotoReader
+from kproto_pipeline.spark.sink.writers import KprotoStreamWriter, KprotoWriter
 from kproto_pipeline.spark.streaming.stream_reader import KprotoStreamReader
-from kproto_pipeline.spark.worker_sockets import ForWorkers, send_at_once
-from kproto_pipeline.spark.writing.writers import KprotoStreamWriter, KprotoWriter
+from kproto_pipeline.spark.worker_sockets import WorkerSocketTuning, disable_socket_delays
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the open files")
 
@@ -47,7 +46,7 @@ def test_connections_send_at_once_and_stay_open() -> None:
     of_unix, other = socket.socketpair()
     with connected() as connection, of_unix, other, socket.socket(type=socket.SOCK_DGRAM):
         assert not is_told(connection)
-        send_at_once()
+        disable_socket_delays()
         assert is_told(connection)
 
 
@@ -63,7 +62,7 @@ def test_connections_send_at_once_and_stay_open() -> None:
 )
 @pytest.mark.parametrize("in_worker", [True, False])
 def test_what_a_worker_unpickles_tells_it(
-    sent: ForWorkers, in_worker: bool, monkeypatch: pytest.MonkeyPatch
+    sent: WorkerSocketTuning, in_worker: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "pyspark.worker", raising=False)
     if in_worker:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kproto_pipeline.spark.options.offset_spec import (
     EARLIEST,
     LATEST,
-    concrete_offsets,
     parse_offset_spec,
+    resolve_offsets,
 )
 
 from kproto.wire.errors import ConfigurationError
@@ -75,9 +75,9 @@ def test_offset_json_round_trips(offsets: dict[str, dict[int, int]]) -> None:
 
 def test_sentinels_become_offsets_of_the_log() -> None:
     parts = list(LOG_END)
-    assert concrete_offsets("endingOffsets", LATEST, parts, LOG_START, LOG_END) == LOG_END
+    assert resolve_offsets("endingOffsets", LATEST, parts, LOG_START, LOG_END) == LOG_END
     spec = {("a", 0): 12, ("a", 1): EARLIEST, ("b", 0): LATEST}
-    assert concrete_offsets("endingOffsets", spec, parts, LOG_START, LOG_END) == {
+    assert resolve_offsets("endingOffsets", spec, parts, LOG_START, LOG_END) == {
         ("a", 0): 12,
         ("a", 1): 0,
         ("b", 0): 5,
@@ -86,6 +86,6 @@ def test_sentinels_become_offsets_of_the_log() -> None:
 
 def test_offsets_must_name_exactly_what_is_read() -> None:
     with pytest.raises(ConfigurationError, match="missing a-1, b-0; not read c-7"):
-        concrete_offsets(
+        resolve_offsets(
             "startingOffsets", {("a", 0): 1, ("c", 7): 1}, list(LOG_END), LOG_START, LOG_END
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.offset_spec import EARLIEST, LATEST
-from kproto_pipeline.spark.options.read_options import Selection, parse_read_options
-from kproto_pipeline.spark.options.time_spec import TimeSpec
+from kproto_pipeline.spark.options.option_table import parse_read_options
+from kproto_pipeline.spark.options.timestamp_spec import TimestampSpec
+from kproto_pipeline.spark.options.topic_selection import TopicSelection
 
 GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "flights"}
 
@@ -17,8 +18,8 @@ def test_defaults_are_those_of_the_connector() -> None:
         "bootstrap.servers": "localhost:9092",
         "client.id": "kproto-spark",
     }
-    assert options.selection == Selection(topics=("flights",))
-    assert (options.starting, options.ending) == (EARLIEST, LATEST)
+    assert options.selection == TopicSelection(topics=("flights",))
+    assert (options.starting_offsets, options.ending_offsets) == (EARLIEST, LATEST)
     assert not options.include_headers
     assert options.fail_on_data_loss
     assert options.min_partitions is None
@@ -43,7 +44,7 @@ def test_names_are_taken_in_any_case() -> None:
     )
     assert dict(options.client.properties)["bootstrap.servers"] == "a:1, b:2"
     assert options.selection.partitions == (("t", 0), ("t", 2), ("u", 1))
-    assert options.starting == {("t", 0): 5, ("t", 2): EARLIEST, ("u", 1): 0}
+    assert options.starting_offsets == {("t", 0): 5, ("t", 2): EARLIEST, ("u", 1): 0}
     assert (options.include_headers, options.cloud_events) == (True, True)
     assert options.min_partitions == 8
 
@@ -114,7 +115,7 @@ def test_a_wrong_option_of_a_stream_is_named(changed: dict[str, str], what: str)
 
 def test_a_stream_starts_at_the_end_of_the_log() -> None:
     options = parse_read_options(GIVEN, streaming=True)
-    assert options.starting == LATEST
+    assert options.starting_offsets == LATEST
     assert options.max_trigger_delay_ms == 900_000
 
 
@@ -133,10 +134,12 @@ def test_of_the_ways_to_start_the_first_of_the_connector_counts() -> None:
         "endingOffsetsByTimestamp": '{"flights": {"0": 9}}',
     }
     options = parse_read_options(given)
-    assert options.starting == TimeSpec("startingOffsetsByTimestamp", {("flights", 0): 5})
-    assert options.ending == TimeSpec("endingOffsetsByTimestamp", {("flights", 0): 9})
+    assert options.starting_offsets == TimestampSpec(
+        "startingOffsetsByTimestamp", {("flights", 0): 5}
+    )
+    assert options.ending_offsets == TimestampSpec("endingOffsetsByTimestamp", {("flights", 0): 9})
     options = parse_read_options(given | {"startingTimestamp": "7"})
-    assert options.starting == TimeSpec("startingTimestamp", 7)
+    assert options.starting_offsets == TimestampSpec("startingTimestamp", 7)
 
 
 @pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets", "assign"])
@@ -190,4 +193,4 @@ def test_the_names_that_librdkafka_has_count() -> None:
     given = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "t"}
     names = {"kafka.fetch.message.max.bytes": "100000", "kafka.fetch.wait.max.ms": "50"}
     options = parse_read_options(given | names)
-    assert (options.fetch_max_bytes, options.fetch_wait_ms) == (100_000, 50)
+    assert (options.max_partition_fetch_bytes, options.fetch_max_wait_ms) == (100_000, 50)

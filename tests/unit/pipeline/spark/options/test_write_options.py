@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 from kproto_pipeline.spark.options.errors import OptionError
-from kproto_pipeline.spark.options.write_options import BATCH_BYTES, parse_write_options
+from kproto_pipeline.spark.options.option_table import parse_write_options
 
 GIVEN = {"kafka.bootstrap.servers": "localhost:9092"}
 
 
 def test_defaults() -> None:
     options = parse_write_options(GIVEN)
-    assert (options.topic, options.cloud_events, options.batch_bytes) == (None, None, BATCH_BYTES)
+    assert (options.topic, options.cloud_events, options.batch_bytes) == (None, None, 1_000_000)
 
 
 def test_names_are_taken_in_any_case() -> None:

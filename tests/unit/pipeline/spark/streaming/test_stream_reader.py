@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from kproto_pipeline.columns import RECORD_SCHEMA
 from kproto_pipeline.spark.options.errors import OptionError
-from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.planning.asking import starting_offsets
-from kproto_pipeline.spark.planning.log_state import LogState
-from kproto_pipeline.spark.planning.ranges import DataLossError
+from kproto_pipeline.spark.options.option_table import parse_read_options
+from kproto_pipeline.spark.planning.offset_ranges import DataLossError, LogOffsets
+from kproto_pipeline.spark.planning.offset_reader import starting_offsets
 from kproto_pipeline.spark.streaming import stream_reader
 from kproto_pipeline.spark.streaming.stream_reader import KprotoStreamReader
 
@@ -29,13 +28,13 @@ class Logs:
 
     def __init__(self) -> None:
         self.asked = 0
-        self.now = LogState({}, {}, {})
+        self.now = LogOffsets({}, {}, {})
         self.by_time: dict[Any, int] | None = None
         self.lags = 0  # how many more answers are of a leader that is behind
 
     def are(self, latest: dict[Any, int], ids: Uuid = ZERO_UUID, **earliest: int) -> None:
         first = {part: earliest.get(f"p{part[1]}", 0) for part in latest}
-        self.now = LogState(dict.fromkeys(latest, ids), first, latest)
+        self.now = LogOffsets(dict.fromkeys(latest, ids), first, latest)
 
     async def retrying(self, operation: Callable[[], Awaitable[Any]]) -> Any:
         return await operation()
@@ -45,25 +44,25 @@ class Logs:
 def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
     found = Logs()
 
-    async def state(client: Any, options: Any, *, skip_missing: bool, patiently: bool) -> LogState:
+    async def state(client: Any, options: Any, *, skip_missing: bool, retry: bool) -> LogOffsets:
         assert skip_missing
         found.asked += 1
         if found.lags:
             found.lags -= 1
             if not found.lags:
                 found.are({A: 110})
-                return LogState(found.now.topic_ids, {A: 0}, {A: 90})
+                return LogOffsets(found.now.topic_ids, {A: 0}, {A: 90})
         return found.now
 
     async def starts(client: Any, options: Any, now: Any) -> Any:
         return found.by_time or await starting_offsets(client, options, now)
 
-    monkeypatch.setattr(stream_reader, "log_state", state)
+    monkeypatch.setattr(stream_reader, "list_log_offsets", state)
     monkeypatch.setattr(stream_reader, "starting_offsets", starts)
     monkeypatch.setattr(
         stream_reader,
         "with_client",
-        lambda options, work, *, patiently=False: asyncio.run(work(found)),
+        lambda options, work, *, retry=False: asyncio.run(work(found)),
     )
     monkeypatch.setattr(stream_reader, "_BETWEEN_LOOKS_S", 0)
     return found

@@ -1,0 +1,22 @@
+"""Reads the values of `-X` and `--properties`."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..security.properties import ClientProperties, from_properties, values_of_file
+from ..wire.errors import ConfigurationError
+
+__all__ = ["properties_from_options"]
+
+
+def properties_from_options(options: argparse.Namespace) -> ClientProperties:
+    """Returns the properties of both. Raises ConfigurationError, which quotes no value."""
+    values = {} if options.properties is None else values_of_file(options.properties)
+    for given in options.x_properties:
+        name, equals, value = given.partition("=")
+        if not equals:
+            raise ConfigurationError("-X must be NAME=VALUE, such as -X security.protocol=SSL")
+        values[name.strip()] = value
+    # Another argument names the broker.
+    return from_properties(values, set_by_caller={"bootstrap"})

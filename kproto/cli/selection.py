@@ -1,0 +1,42 @@
+"""Selects messages and a generated package by name, for several commands."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from ..schema.called import messages_called
+from ..schema.definitions import Definitions
+from ..wire.errors import ConfigurationError
+
+__all__ = ["import_package", "message_names"]
+
+
+def message_names(text: str, known: Definitions | None = None) -> frozenset[str]:
+    """Returns the messages that `--messages` names, separated by commas; see `messages_called`.
+
+    An API is its request and its response. Raises UnknownNameError for an unknown name, and
+    ConfigurationError if there is no name at all.
+    """
+    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    if not wanted:
+        raise ConfigurationError(f"--messages is {text!r}: it must name messages or APIs")
+    return frozenset(spec.name for name in wanted for spec in messages_called(name, known))
+
+
+def import_package(name: str) -> ModuleType:
+    """Returns the package of that name, which may be in the current folder.
+
+    Raises ConfigurationError if it cannot be imported.
+    """
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 - the code of the package may raise anything
+        raise ConfigurationError(
+            f"--package: cannot import {name!r}: {type(error).__name__}: {error}"
+        ) from None
+    finally:
+        sys.path.pop(0)

@@ -1,0 +1,1 @@
+"""Committed offsets: their state, requests and the committer."""

@@ -1,0 +1,127 @@
+"""`AutoCommit`: commits by itself while a group consumer reads.
+
+With `auto_commit` it commits what is processed, once an interval; and always, at once, the start
+offset of a partition that a later member would start elsewhere. `commit_state` decides when a
+commit is due; revoked partitions are committed by the rebalance listener.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Any, Final
+
+from ...wire.errors import KprotoError
+from ..commits.commit_requests import CommitKind, CommitRequest
+from ..commits.committer import Committer
+from ..commits.membership import GroupMembership
+from ..core.retry import Attempts
+from ..fetch.subscription_state import SubscriptionState
+from ..metadata.cluster import named
+from ..metadata.cluster_view import ClusterView
+from .group_shell import GroupShell
+
+__all__ = ["AutoCommit"]
+
+logger = logging.getLogger("kproto.client")
+
+_NEVER: Final = float("inf")
+
+#: The least time of an auto-commit, in ms: a busy event loop is late for a short interval.
+_LEAST_MS: Final = 1_000
+
+_START_OFFSETS: Final = CommitRequest(CommitKind.START_OFFSETS)
+
+
+class AutoCommit:
+    """Commits in a task of its own from `begin` to `end`.
+
+    Without a `membership` there is no generation to wait for.
+    """
+
+    def __init__(
+        self,
+        view: ClusterView,
+        subscriptions: SubscriptionState,
+        committer: Committer,
+        membership: GroupMembership[Any] | None,
+        shell: GroupShell,
+        *,
+        auto_commit: bool,
+        interval_ms: int,
+    ) -> None:
+        self._view = view
+        self._is_auto = auto_commit
+        self._limit_ms = min(max(interval_ms, _LEAST_MS), view.settings.delivery_timeout_ms)
+        self._subscriptions = subscriptions
+        self._committer = committer
+        self._membership = membership
+        self._shell = shell
+        self._request = CommitRequest(CommitKind.DUE) if auto_commit else _START_OFFSETS
+        self._failures = Attempts(view.settings)
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Commits from now on."""
+        if self._is_auto:
+            self._subscriptions.commit_state.begin(self._view.clock.monotonic())
+        self._task = asyncio.create_task(self._run())
+        self._task.add_done_callback(self._ended)
+
+    async def end(self) -> None:
+        """Commits no more; a commit in flight continues, and the next one waits for it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    def commit_soon(self) -> None:
+        """Commits what is processed now, or once the commit in flight is finished; after a failed
+        commit, once the backoff is over.
+        """
+        if self._is_auto:
+            self._shell.commit_now.set()
+
+    async def _run(self) -> None:
+        clock = self._view.clock
+        commit_state = self._subscriptions.commit_state
+        failures = self._failures
+        while True:
+            await self._view.until(failures.not_before)
+            await self._until_due()
+            if self._membership is None or self._membership.identity is not None:
+                try:
+                    await self._committer.commit(self._request, self._limit_ms)
+                except KprotoError as error:
+                    failures.failed(error, clock.monotonic())
+                    left = self._subscriptions.offsets_to_commit(self._request, clock.monotonic())
+                    if left:
+                        logger.warning(
+                            "%s: what is done was not committed, and will be later: %s",
+                            named(left),
+                            error,
+                        )
+                else:
+                    failures.succeeded()
+            now = clock.monotonic()
+            if self._is_auto or self._subscriptions.offsets_to_commit(_START_OFFSETS, now):
+                commit_state.begin(now)
+            else:
+                commit_state.rest()
+
+    async def _until_due(self) -> None:
+        left_s = self._subscriptions.commit_state.next_at - self._view.clock.monotonic()
+        if left_s == _NEVER:
+            await self._shell.commit_now.wait()
+        else:
+            with suppress(TimeoutError):
+                async with self._view.clock.timeout(max(0.0, left_s)):
+                    await self._shell.commit_now.wait()
+        self._shell.commit_now.clear()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        fault = None if task.cancelled() else task.exception()
+        if isinstance(fault, Exception):
+            fault.add_note("nothing more is committed by itself")
+            self._shell.report(fault)

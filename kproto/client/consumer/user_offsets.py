@@ -1,0 +1,110 @@
+"""Explicit commits: offsets by partition, or what a poll has returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from ...records import Record
+from ...wire.checks import check_whole_number
+from ...wire.errors import ConfigurationError
+from ..commits.commit_requests import CommitKind, CommitRequest
+from ..commits.errors import CommitFailedError
+from ..commits.requests import ToCommit
+from ..fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
+from ..fetch.start_options import LAST_OFFSET
+from ..fetch.subscription_state import SubscriptionState
+from ..metadata.cluster import TopicPartition, named
+
+__all__ = ["Returned", "checked_tp", "explicit_commit", "offsets_of"]
+
+#: What iterations yield.
+Returned: TypeAlias = Record | FetchedRecords | FetchedValues | FetchedBatch
+
+
+def checked_tp(tp: object) -> TopicPartition:
+    """Returns a partition. Raises ConfigurationError for what is none."""
+    match tp:
+        case (str(topic), int(partition)):
+            return topic, partition
+    raise ConfigurationError(f"{tp!r} is no partition; it is written as (topic, number)")
+
+
+def offsets_of(offsets: object) -> dict[TopicPartition, int]:
+    """Returns the offsets behind these. Raises ConfigurationError."""
+    match offsets:
+        case Record():
+            return {(offsets.topic, offsets.partition): offsets.offset + 1}
+        case FetchedRecords(records=[]):
+            raise ConfigurationError(f"{offsets!r:.80} has no records that could be done")
+        case FetchedRecords():
+            return {(offsets.topic, offsets.partition): offsets.records[-1].offset + 1}
+        case FetchedValues():
+            return {(offsets.topic, offsets.partition): offsets.next_offset}
+        case FetchedBatch():
+            return {(offsets.topic, offsets.partition): offsets.batch.next_offset}
+        case Mapping():
+            found: dict[TopicPartition, int] = {}
+            for tp, offset in offsets.items():
+                check_whole_number(f"the offset of {tp!r}", offset, 0, LAST_OFFSET)
+                found[checked_tp(tp)] = offset
+            return found
+        case _:
+            raise ConfigurationError(
+                f"{offsets!r:.80} is neither offsets by partition nor what was handed out"
+            )
+
+
+def explicit_commit(
+    given: Mapping[TopicPartition, int] | Returned, metadata: str, subscriptions: SubscriptionState
+) -> CommitRequest:
+    """Returns the commit of these, which are processed from now on.
+
+    Other members may have the partitions, and have committed more, when it is the turn of the
+    commit: it has the present assignment epochs. Raises what `commits_of` raises.
+    """
+    offsets = commits_of(given, metadata, subscriptions)
+    return CommitRequest(
+        CommitKind.EXPLICIT,
+        offsets=offsets,
+        assignment_epochs={tp: subscriptions.assignment_epoch_of(tp) for tp in offsets},
+        baselines=subscriptions.baselines(offsets),
+    )
+
+
+def commits_of(
+    given: Mapping[TopicPartition, int] | Returned, metadata: str, subscriptions: SubscriptionState
+) -> dict[TopicPartition, ToCommit]:
+    """Returns the commits of these; `subscriptions` takes note that they are processed.
+
+    Raises ConfigurationError for what is no offset, and CommitFailedError for partitions that are
+    not assigned; also for records that were returned before their partition was revoked and
+    assigned again, because the group may have committed more, or before their topic was recreated,
+    because they are of another log.
+    """
+    offsets = offsets_of(given)
+    states = {
+        tp: state for tp in offsets if (state := subscriptions.state_to_commit(tp)) is not None
+    }
+    missing = offsets.keys() - states.keys()
+    if missing:
+        raise CommitFailedError(
+            f"{named(missing)}: not assigned to this consumer, at least not any more; nothing was "
+            "committed"
+        )
+    old = [
+        tp
+        for tp, state in states.items()
+        if not state.may_commit(offsets[tp], subscriptions.poll.position_of(state))
+    ]
+    if old and not isinstance(given, Mapping):
+        raise CommitFailedError(
+            f"{named(old)}: the partition went, and has come back, since that was handed out, or "
+            "its topic was made anew; the group may have committed more: nothing was committed"
+        )
+    for tp, state in states.items():
+        state.user_committed = max(state.user_committed, offsets[tp])
+    return {
+        tp: subscriptions.processed.commit_of(state, offsets[tp], state.incomplete, metadata)
+        for tp, state in states.items()
+    }

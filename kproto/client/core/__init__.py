@@ -1,0 +1,1 @@
+"""Bases of the client: retries, the loop guard, tasks, producer records."""

@@ -1,0 +1,42 @@
+"""Binds a client to the event loop in which it was first used."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ...wire.errors import ConfigurationError
+
+__all__ = ["LoopGuard"]
+
+
+class LoopGuard:
+    """Holds the event loop of a client's connections and tasks; None until the first use."""
+
+    __slots__ = ("loop",)
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """True once the loop is closed: no task of the client runs any more."""
+        return self.loop is not None and self.loop.is_closed()
+
+    def check(self) -> None:
+        """Raises ConfigurationError in any other loop than that of the first call.
+
+        A future of another loop would never wake its waiter, and two threads would change one
+        state.
+        """
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # a call that does not wait, outside of any loop
+            loop = None
+        if self.loop is None:
+            self.loop = loop
+        elif self.loop is not loop:
+            which = "was closed since" if self.is_gone else "is another one"
+            raise ConfigurationError(
+                f"a client belongs to the event loop in which it was first used, and that {which}; "
+                "make a client for each loop"
+            )

@@ -1,0 +1,180 @@
+"""Decides what an error means for a request, and when to retry: the one retry engine of the client.
+
+Owns the table of remedies and the arithmetic of attempts, deadlines and backoff. Knows no
+connection, no cluster and no task: `Attempts` says before when not to retry, and its owner waits.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+from ...protocol.error_codes import ERRORS, code_of
+from ...wire.errors import (
+    BrokerConnectionError,
+    BrokerResponseError,
+    KprotoError,
+    RequestTimeoutError,
+)
+from ..settings import ClientSettings
+
+__all__ = [
+    "LAST_ATTEMPT_S",
+    "TICK_S",
+    "Attempts",
+    "Remedy",
+    "backoff_ms",
+    "by_code",
+    "doubled_ms",
+    "remedy_of",
+    "remedy_of_code",
+]
+
+#: The jitter of a backoff as a share of it, so that clients do not retry in step.
+JITTER: Final = 0.2
+
+#: The time of the last attempt, which starts at the deadline, in seconds: a broker that is back
+#: answers within that.
+LAST_ATTEMPT_S: Final = 0.1
+
+#: A rest shorter than this, in seconds, counts as none: timers are not more exact.
+TICK_S: Final = 0.001
+
+_NEVER: Final = float("inf")
+
+
+class Remedy(Enum):
+    """The remedy of an error. Each but the last retries after a backoff."""
+
+    RETRY = "the same again"
+    REFRESH = "ask for metadata, then the same again"
+    FIND_COORDINATOR = "find the coordinator again, then the same again"
+    FAIL = "tell the caller"
+
+
+#: Retriable error codes that need more than a backoff. Kafka's own table says which are retriable.
+_REMEDIES: Final[dict[str, Remedy]] = {
+    "COORDINATOR_NOT_AVAILABLE": Remedy.FIND_COORDINATOR,
+    "FENCED_LEADER_EPOCH": Remedy.REFRESH,
+    "FETCH_SESSION_TOPIC_ID_ERROR": Remedy.REFRESH,
+    "INCONSISTENT_TOPIC_ID": Remedy.REFRESH,
+    "KAFKA_STORAGE_ERROR": Remedy.REFRESH,
+    "LEADER_NOT_AVAILABLE": Remedy.REFRESH,
+    "LISTENER_NOT_FOUND": Remedy.REFRESH,
+    "NETWORK_EXCEPTION": Remedy.REFRESH,
+    "NOT_CONTROLLER": Remedy.REFRESH,
+    "NOT_COORDINATOR": Remedy.FIND_COORDINATOR,
+    "NOT_LEADER_OR_FOLLOWER": Remedy.REFRESH,
+    "REPLICA_NOT_AVAILABLE": Remedy.REFRESH,
+    "UNKNOWN_TOPIC_ID": Remedy.REFRESH,
+    "UNKNOWN_TOPIC_OR_PARTITION": Remedy.REFRESH,
+}
+
+
+def by_code(table: Mapping[str, Remedy]) -> dict[int, Remedy]:
+    """Returns a table of error codes for one of error names."""
+    return {code_of(name): remedy for name, remedy in table.items()}
+
+
+_BY_CODE: Final[dict[int, Remedy]] = {
+    code: Remedy.RETRY for code, known in ERRORS.items() if known.retriable
+} | by_code(_REMEDIES)
+
+
+def remedy_of_code(code: int) -> Remedy:
+    """Returns the remedy of an error code."""
+    return _BY_CODE.get(code, Remedy.FAIL)
+
+
+def remedy_of(error: KprotoError) -> Remedy:
+    """Returns the remedy of an error; a broker that is silent or gone may have lost its
+    partitions.
+    """
+    if isinstance(error, BrokerResponseError):
+        return remedy_of_code(error.code)
+    if isinstance(error, BrokerConnectionError | RequestTimeoutError):
+        return Remedy.REFRESH
+    return Remedy.FAIL
+
+
+def backoff_ms(settings: ClientSettings, attempt: int, chance: float) -> float:
+    """Returns the backoff in ms before retry number `attempt`, counted from 1 (KIP-580).
+
+    Doubles from `retry_backoff_ms` up to `retry_backoff_max_ms`; `chance` is a random number, 0 <=
+    chance < 1.
+    """
+    return doubled_ms(settings.retry_backoff_ms, settings.retry_backoff_max_ms, attempt, chance)
+
+
+def doubled_ms(least: int, most: int, attempt: int, chance: float) -> float:
+    """Returns a backoff in ms that doubles from `least` up to `most`, with jitter by `chance`."""
+    return float(min(least * 2.0 ** min(attempt - 1, 30), most) * (1 + JITTER * (2 * chance - 1)))
+
+
+class Attempts:
+    """Counts the consecutive failures of one operation. All times are in seconds of the client's
+    clock.
+
+    `limit_ms` bounds the operation, from `begun` or `begin`, else from the first failure.
+    `not_before` is the time of the next attempt, `deadline` that of the last.
+    """
+
+    __slots__ = ("_limit_s", "_settings", "count", "deadline", "error", "not_before")
+
+    def __init__(
+        self, settings: ClientSettings, limit_ms: int | None = None, begun: float | None = None
+    ) -> None:
+        limit_ms = settings.delivery_timeout_ms if limit_ms is None else limit_ms
+        self._settings = settings
+        self._limit_s = limit_ms / 1000
+        self.deadline = _NEVER if begun is None else begun + self._limit_s
+        self.count = 0
+        self.error: KprotoError | None = None
+        self.not_before = float("-inf")
+
+    def begin(self, now: float) -> None:
+        """Starts the time limit, unless it runs already."""
+        if self.deadline == _NEVER:
+            self.deadline = now + self._limit_s
+
+    def asked(self, now: float) -> None:
+        """Starts another attempt at `now`: time without an attempt does not count."""
+        if self.count:
+            self.deadline += max(0.0, now - self.not_before)
+            self.not_before = now
+
+    def go_on(self, now: float) -> None:
+        """Notes that the first part of an attempt is done, and the rest is due."""
+        self.not_before = max(self.not_before, now)
+
+    def at_once(self, now: float) -> None:
+        """Skips the backoff after a failure: the next attempt goes to another broker."""
+        self.not_before = now
+
+    def ends_at(self, now: float) -> float:
+        """Returns the deadline of an attempt that starts at `now`."""
+        return max(self.deadline, now + LAST_ATTEMPT_S) if self.count else self.deadline
+
+    def failed(self, error: KprotoError, now: float) -> bool:
+        """Notes a failure; returns True if there is time for another attempt.
+
+        The last backoff ends at the deadline, so that the whole time is used.
+        """
+        self.begin(now)
+        self.count += 1
+        self.error = error
+        chance = random.random()  # noqa: S311 - jitter, no secret
+        self.not_before = now + backoff_ms(self._settings, self.count, chance) / 1000
+        if now >= self.deadline - TICK_S:
+            return False
+        self.not_before = min(self.not_before, self.deadline)
+        return True
+
+    def succeeded(self) -> None:
+        """Resets the failures and the deadline."""
+        self.deadline = _NEVER
+        self.count = 0
+        self.error = None
+        self.not_before = float("-inf")

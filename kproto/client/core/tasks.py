@@ -1,0 +1,38 @@
+"""Waits for tasks to end, and retrieves their exceptions. Knows no record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+__all__ = ["is_in_task", "retrieve_exception", "until_ended"]
+
+
+def is_in_task() -> bool:
+    """True if a task runs now: False while a coroutine is destroyed with its closed loop."""
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:  # no loop runs
+        return False
+
+
+async def until_ended(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Waits until all of these cancelled tasks have ended, even if the waiting task is
+    cancelled.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    left = {task for task in tasks if not task.done()}
+    while left:
+        try:
+            _, left = await asyncio.wait(left)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            left = {task for task in left if not task.done()}
+    if cancelled is not None:
+        raise cancelled
+
+
+def retrieve_exception(task: asyncio.Task[None]) -> None:
+    """Retrieves the exception of a task that nothing awaits any more."""
+    if not task.cancelled():
+        task.exception()

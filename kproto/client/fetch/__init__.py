@@ -1,0 +1,1 @@
+"""Fetching: subscription state, fetch sessions, the fetch buffer, offset reset and validation."""

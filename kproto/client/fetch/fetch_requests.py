@@ -1,0 +1,174 @@
+"""Fetch requests and responses as plain data: what to ask, what came, what an error means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from ...messages.fetch_request import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+)
+from ...messages.fetch_response import FetchResponse, PartitionData
+from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError, KprotoError
+from ...wire.uuid import ZERO_UUID, Uuid
+from ..core.retry import Remedy, by_code, remedy_of, remedy_of_code
+from ..metadata.cluster import UNKNOWN_EPOCH, LeaderHint, TopicInfo, TopicPartition
+from .fetch_session import BY_TOPIC_ID, CLOSING, SessionFetch, WantedPartition
+
+__all__ = [
+    "FETCH_BYTES",
+    "FetchedPartition",
+    "closing_request",
+    "fetch_remedy",
+    "fetch_request",
+    "fetched_partitions",
+    "highest_fetch_version",
+    "is_out_of_range",
+    "leader_hints",
+    "response_bytes",
+    "without_last_epochs",
+]
+
+#: Room for one partition in a fetch response, in bytes; a larger first batch is sent whole.
+FETCH_BYTES: Final = 1_048_576
+
+
+class FetchedPartition(NamedTuple):
+    """What a fetch of one partition brought: `records` are batches, the last perhaps cut.
+
+    `aborted` are the first offset and the producer id of each aborted transaction in them, where
+    committed records alone were asked for; `kproto.stored.aborted` tells what that hides.
+    `topic_id` is the id by which the fetch named the topic, all zeros for a fetch by name.
+    """
+
+    records: bytes
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: tuple[tuple[int, int], ...] = ()
+    topic_id: Uuid = ZERO_UUID
+
+
+#: What mends an error of a fetch where Kafka's table of all errors says otherwise: bytes that are
+#: broken in the log stay so.
+_REMEDIES: Final = by_code({"CORRUPT_MESSAGE": Remedy.FAIL})
+
+#: Errors with which a response says who leads the partition.
+_OTHER_LEADER: Final = (code_of("NOT_LEADER_OR_FOLLOWER"), code_of("FENCED_LEADER_EPOCH"))
+
+#: The first version of Fetch that says what was read last, and is told where the log diverges.
+_FIRST_WITH_LAST_EPOCH: Final = 12
+
+#: The log no longer has the offset, or not yet: a new position is to be found.
+_OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
+
+
+def fetch_remedy(error: KprotoError) -> Remedy:
+    """What mends an error of a fetch, or of a partition in its response."""
+    if isinstance(error, BrokerResponseError):
+        return _REMEDIES.get(error.code) or remedy_of_code(error.code)
+    return remedy_of(error)
+
+
+def is_out_of_range(error: KprotoError) -> bool:
+    """True when another position mends it."""
+    return isinstance(error, BrokerResponseError) and error.code == _OUT_OF_RANGE
+
+
+def fetch_request(
+    asked: SessionFetch,
+    *,
+    max_bytes: int,
+    min_bytes: int,
+    max_wait_ms: int,
+    read_committed: bool,
+    rack: str | None = None,
+) -> FetchRequest:
+    """One fetch at one broker, of a session or without one; `rack` is where the reader stands."""
+    grouped: dict[str, FetchTopic] = {}
+    for (topic, partition), wanted in asked.named.items():
+        its = grouped.get(topic)
+        if its is None:
+            its = grouped[topic] = FetchTopic(topic=topic, topic_id=wanted.topic_id)
+        its.partitions.append(
+            FetchPartition(
+                partition=partition,
+                fetch_offset=wanted.offset,
+                partition_max_bytes=wanted.max_bytes,
+                current_leader_epoch=wanted.leader_epoch,
+                last_fetched_epoch=wanted.last_epoch,
+            )
+        )
+    forgotten: dict[tuple[str, Uuid], list[int]] = {}
+    for each in asked.forgotten:
+        forgotten.setdefault((each.topic, each.topic_id), []).append(each.partition)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=int(read_committed),
+        session_id=asked.session_id,
+        session_epoch=asked.epoch,
+        rack_id=rack or "",
+        topics=list(grouped.values()),
+        forgotten_topics_data=[
+            ForgottenTopic(topic=topic, topic_id=topic_id, partitions=partitions)
+            for (topic, topic_id), partitions in forgotten.items()
+        ],
+    )
+
+
+def closing_request(session_id: int) -> FetchRequest:
+    """Tells a broker that it need not keep a session; it answers at once."""
+    asked = SessionFetch(session_id, CLOSING, {}, [])
+    return fetch_request(asked, max_bytes=1, min_bytes=0, max_wait_ms=0, read_committed=False)
+
+
+def without_last_epochs(
+    wanted: Mapping[TopicPartition, WantedPartition], version: int
+) -> Mapping[TopicPartition, WantedPartition]:
+    """What that version of Fetch can ask: none before v12 says what was read last."""
+    if version >= _FIRST_WITH_LAST_EPOCH:
+        return wanted
+    return {place: each._replace(last_epoch=UNKNOWN_EPOCH) for place, each in wanted.items()}
+
+
+def leader_hints(response: FetchResponse, topics: Mapping[str, TopicInfo]) -> list[LeaderHint]:
+    """Who leads partitions now, by the broker that does not, or not in the epoch asked for."""
+    hints: list[LeaderHint] = []
+    for (topic, partition), data in fetched_partitions(response, topics):
+        now = data.current_leader
+        if data.error_code in _OTHER_LEADER and now.leader_id >= 0 and now.leader_epoch >= 0:
+            hints.append(LeaderHint(topic, partition, now.leader_id, now.leader_epoch))
+    return hints
+
+
+def response_bytes(partition_bytes: int, partitions: int, max_frame_bytes: int) -> int:
+    """Room for a whole fetch response in bytes: every partition's, as far as a frame may hold it.
+
+    Half of the frame is left for a first batch that comes whole however large, and for the rest.
+    """
+    return min(partition_bytes * partitions, max(max_frame_bytes // 2, 1))
+
+
+def highest_fetch_version(topics: Iterable[TopicInfo]) -> int | None:
+    """The version not to exceed: topics whose id is unknown can be fetched by name only."""
+    if any(topic.topic_id == ZERO_UUID for topic in topics):
+        return BY_TOPIC_ID - 1
+    return None
+
+
+def fetched_partitions(
+    response: FetchResponse, topics: Mapping[str, TopicInfo]
+) -> Iterator[tuple[TopicPartition, PartitionData]]:
+    """The partitions of a response by name; those of topics that nobody asked for are left out."""
+    names = {info.topic_id: name for name, info in topics.items() if info.topic_id != ZERO_UUID}
+    for topic in response.responses:
+        name = topic.topic or names.get(topic.topic_id)
+        if name is not None:
+            for data in topic.partitions:
+                yield (name, data.partition_index), data

@@ -1,0 +1,348 @@
+"""`Fetcher`: sends a fetch to each broker for all its partitions, and takes the responses.
+
+`subscription_state` decides which partitions are fetched; positions that are missing or in doubt
+are `offset_fetcher`'s. While the caller processes records, the brokers work on the next fetch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+
+from ...messages.fetch_request import FetchRequest
+from ...messages.fetch_response import FetchResponse, PartitionData
+from ...protocol.error_codes import error_of_code
+from ...wire.errors import KprotoError, ProtocolError
+from ..core.retry import Attempts
+from ..metadata.cluster import Broker, TopicInfo, TopicPartition
+from ..metadata.cluster_view import ClusterView
+from .completed_fetch import CompletedFetch, filter_batches
+from .effects import FetchShell
+from .fetch_options import FetchOptions
+from .fetch_requests import (
+    closing_request,
+    fetch_request,
+    fetched_partitions,
+    highest_fetch_version,
+    is_out_of_range,
+    leader_hints,
+    response_bytes,
+    without_last_epochs,
+)
+from .fetch_session import FetchSession, WantedPartition
+from .in_flight_fetches import Fetch, InFlightFetches
+from .offset_fetcher import OffsetFetcher
+from .old_brokers import check_fetch, check_first_is_whole
+from .partition_state import NO_REPLICA, TopicPartitionState
+from .position_validation import EpochEnd
+from .subscription_state import SubscriptionState
+
+__all__ = ["Fetcher", "fetch_from"]
+
+logger = logging.getLogger("kproto.client")
+
+
+class Fetcher:
+    """Fetches the partitions of `subscriptions` into its buffer, over connections of `owner`."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        options: FetchOptions,
+        subscriptions: SubscriptionState,
+        in_flight: InFlightFetches,
+        shell: FetchShell,
+        owner: object,
+    ) -> None:
+        self._view = view
+        self._options = options
+        self._subscriptions = subscriptions
+        self._in_flight = in_flight
+        self._shell = shell
+        self._owner = owner
+        self._offsets = OffsetFetcher(view, options, subscriptions, shell)
+        self._refreshes = Attempts(view.settings)
+        self._sessions: dict[int, FetchSession] = {}  # by broker
+
+    def take_completed(self) -> None:
+        """Takes completed fetches and look-ups; raises the first error that no retry helps.
+
+        It is raised once all responses are taken: no partition suffers from another's error.
+        """
+        faults = [*self._in_flight.found(), *self._in_flight.fetched(self._take)]
+        if faults:
+            raise faults[0]
+
+    def start_due(self) -> float:
+        """Starts a fetch at every broker that holds none; returns when the next is due, in s."""
+        view = self._view
+        now = view.clock.monotonic()
+        self._shell.on_metadata()
+        cluster = view.cluster
+        plan = self._subscriptions.plan_fetches(
+            now, view.led_by, cluster.leader_epoch, cluster.brokers
+        )
+        offsets = self._offsets
+        if plan.unknown_leaders:
+            self._in_flight.look_up("leaders", offsets.find_leaders(plan.unknown_leaders))
+        for node, states in plan.resets.items():
+            self._in_flight.look_up(f"positions at {node}", offsets.reset_positions(node, states))
+        for node, states in plan.validations.items():
+            self._in_flight.look_up(f"epochs at {node}", offsets.validate_positions(node, states))
+        if self._subscriptions.preempts(plan, self._in_flight.fetches):
+            self._preempt_fetches()
+        for node, states in plan.fetches.items():
+            if node not in self._in_flight.fetches:
+                self._fetch_at(node, states, now)
+        stale = {state.topic for states in plan.fetches.values() for state in states}
+        stale = {topic for topic in stale if not view.is_fresh(topic)}
+        if stale and self._refreshes.not_before <= now:
+            self._in_flight.look_up("metadata", self._refresh(stale))
+        return plan.next_at
+
+    def _fetch_at(self, node: int, states: Sequence[TopicPartitionState], now: float) -> None:
+        topics = {state.topic: self._view.cluster.topics[state.topic] for state in states}
+        by_place = {(state.topic, state.partition): state for state in states}
+        most = self._options.max_bytes
+        wanted = {
+            tp: WantedPartition(
+                topics[state.topic].topic_id,
+                state.position,
+                most,
+                state.leader_epoch,
+                state.last_epoch,
+            )
+            for tp, state in by_place.items()
+        }
+        session = self._sessions.get(node)
+        if session is None:
+            session = FetchSession(is_used=self._view.settings.fetch_sessions)
+            self._sessions[node] = session
+        ends_at = self._offsets.begin_attempt(states, now)
+        fetch = Fetch(wanted, by_place, topics, session, now, ends_at)
+        self._in_flight.fetch(node, fetch, self._fetch(node, fetch))
+
+    def _preempt_fetches(self) -> None:
+        """Cancels all fetches, because newly assigned partitions would wait behind one.
+
+        A broker handles one request of a connection at a time: so other connections are opened.
+        """
+        for fetch in self._in_flight.cancel_fetches():
+            fetch.session.lost()
+        self._view.abort(self._owner)
+
+    def close_sessions(self) -> None:
+        """Closes the fetch sessions; waits for no response: a broker closes others by itself later.
+
+        It uses the shared connections, because a broker may still hold a fetch on the others.
+        """
+        for node, session in self._sessions.items():
+            session_id = session.closing()
+            connection = self._view.connection_at_hand(node)
+            if session_id is not None and connection is not None:
+                version = connection.version_of(FetchRequest)
+                closing = closing_request(session_id)
+                with suppress(KprotoError):
+                    connection.post(
+                        closing, version=version, tell=lambda outcome: None, may_be_lost=True
+                    )
+        self._sessions.clear()
+
+    async def _refresh(self, topics: Iterable[str]) -> None:
+        """Asks for metadata that is too old; the known metadata is used until it arrives."""
+        try:
+            await self._view.refresh(topics)
+        except KprotoError as error:
+            self._refreshes.failed(error, self._view.clock.monotonic())
+        else:
+            self._refreshes.succeeded()
+
+    async def _fetch(self, node: int, fetch: Fetch) -> None:
+        view = self._view
+        options = self._options
+        room = response_bytes(options.max_bytes, len(fetch.wanted), view.settings.max_frame_bytes)
+
+        def make(version: int) -> FetchRequest:
+            fetch.sent = fetch.session.ask(without_last_epochs(fetch.wanted, version), version)
+            return fetch_request(
+                fetch.sent,
+                max_bytes=room,
+                min_bytes=1,
+                max_wait_ms=options.max_wait_ms,
+                read_committed=options.read_committed,
+                rack=None if without_rack else view.settings.rack,
+            )
+
+        # A fetch that names its rack may be sent to a replica, and gets no records of the leader.
+        without_rack = any(state.leader_until > fetch.begun_at for state in fetch.states.values())
+        try:
+            fetch.response = await fetch_from(
+                view,
+                node,
+                make,
+                fetch.topics.values(),
+                owner=self._owner,
+                ends_at=fetch.ends_at,
+            )
+        except KprotoError as error:
+            fetch.response = error
+        fetch.ended_at = view.clock.monotonic()
+
+    def _take(self, node: int, fetch: Fetch) -> None:
+        """Takes the response of a fetch, or the error that it ended with."""
+        response = fetch.response
+        assert response is not None, "the fetch is done"
+        found: dict[TopicPartition, PartitionData] = {}
+        if isinstance(response, FetchResponse):
+            found = dict(fetched_partitions(response, fetch.topics))
+            if not fetch.session.answered(response.error_code, response.session_id, found):
+                logger.info("broker %d has lost the fetch session; another is opened", node)
+                return
+            if response.error_code:
+                what = f"fetching from broker {node}"
+                response = error_of_code(response.error_code, what)
+        else:
+            fetch.session.lost()
+        if isinstance(response, KprotoError):
+            # The time that a broker may hold a fetch does not count as a failure.
+            begun = min(fetch.begun_at + self._options.max_wait_ms / 1000, fetch.ended_at)
+            for each in fetch.states.values():
+                if each.preferred_replica is not None:
+                    self._prefer_leader(each, fetch.ended_at)
+            self._offsets.back_off(fetch.states, response, begun, fetch.ended_at)
+            return
+        hints = leader_hints(response, fetch.topics)
+        if hints:
+            endpoints = response.node_endpoints
+            view = self._view
+            view.hear_leaders(hints, [Broker(b.node_id, b.host, b.port, b.rack) for b in endpoints])
+        faults: list[KprotoError] = []
+        for tp, data in found.items():
+            wanted = fetch.wanted.get(tp)
+            state = self._subscriptions.partitions.get(tp)
+            if wanted is None or state is None or state is not fetch.states.get(tp):
+                continue
+            # A former leader may have sent records that its successor does not have.
+            if (state.position, state.leader_epoch) != (wanted.offset, wanted.leader_epoch):
+                continue
+            try:
+                if data.error_code:
+                    self._take_error(node, state, wanted, data, fetch.ended_at)
+                else:
+                    self._take_partition(node, state, data, fetch.ended_at)
+            except KprotoError as fault:
+                faults.append(fault)
+                # Behind all others, so that its next response takes no bytes from them.
+                self._subscriptions.move_to_end(state)
+        assert fetch.sent is not None, "it was answered"
+        # A broker that throttles answers at once, without partitions (KIP-219).
+        if fetch.sent.is_full and (found or not response.throttle_time_ms):
+            for topic, partition in fetch.wanted.keys() - found.keys():
+                faults.append(ProtocolError(f"the response to a Fetch lacks {topic}[{partition}]"))
+        if faults:
+            raise faults[0]
+
+    def _take_error(
+        self,
+        node: int,
+        state: TopicPartitionState,
+        wanted: WantedPartition,
+        data: PartitionData,
+        now: float,
+    ) -> None:
+        tp = (state.topic, state.partition)
+        what = f"fetching {state.topic}[{state.partition}] from offset {state.position}"
+        error = error_of_code(data.error_code, what)
+        was_replica = state.preferred_replica == node
+        if was_replica:
+            self._prefer_leader(state, now)
+        if was_replica and is_out_of_range(error):
+            return  # a follower may lag behind or be ahead: the leader is asked first (KIP-392)
+        cluster = self._view.cluster
+        epoch = cluster.leader_epoch(*tp)
+        if data.current_leader.leader_epoch >= 0 and epoch >= data.current_leader.leader_epoch:
+            leader = cluster.leader(*tp)
+            if leader in cluster.brokers and (leader != node or epoch > wanted.leader_epoch):
+                state.on_leader_moved(error, now)
+                return
+        self._offsets.back_off({tp: state}, error, now, now)
+
+    def _take_partition(
+        self, node: int, state: TopicPartitionState, data: PartitionData, now: float
+    ) -> None:
+        self._offsets.on_success(state)
+        state.was_fetched = True
+        self._subscriptions.high_watermarks[state.tp] = data.high_watermark
+        if data.preferred_read_replica not in (NO_REPLICA, node):
+            self._prefer_replica(state, data.preferred_read_replica, now)
+        if data.diverging_epoch.epoch >= 0 and state.preferred_replica == node:
+            self._prefer_leader(state, now)  # a follower may lag behind: the leader is asked first
+        elif data.diverging_epoch.epoch >= 0:
+            diverging = data.diverging_epoch
+            self._offsets.on_epoch_end(state, EpochEnd(diverging.epoch, diverging.end_offset))
+        elif data.records:
+            self._take_records(state, data)
+        elif state.end is not None and 0 <= data.high_watermark <= state.position < state.end:
+            name = f"end of {state.topic}[{state.partition}]"
+            self._in_flight.look_up(name, self._offsets.update_end(state))
+
+    def _prefer_replica(self, state: TopicPartitionState, replica: int, now: float) -> None:
+        """Reads from the replica that the leader names; asks for metadata if it is unknown."""
+        if replica in self._view.cluster.brokers:
+            state.prefer_replica(replica, now + self._view.settings.metadata_max_age_ms / 1000)
+            return
+        self._prefer_leader(state, now)
+        if self._refreshes.not_before <= now:
+            self._in_flight.look_up("metadata", self._refresh([state.topic]))
+
+    def _prefer_leader(self, state: TopicPartitionState, now: float) -> None:
+        """Reads from the leader for the longest backoff."""
+        state.prefer_leader(now + self._view.settings.retry_backoff_max_ms / 1000)
+
+    def _take_records(self, state: TopicPartitionState, data: PartitionData) -> None:
+        most = self._view.settings.max_decompressed_bytes
+        filtered = filter_batches(
+            data,
+            state.topic,
+            state.position,
+            end=state.end,
+            read_committed=self._options.read_committed,
+            max_decompressed_bytes=most,
+        )
+        completed = None
+        if filtered.batches:
+            completed = CompletedFetch(
+                state,
+                filtered.batches,
+                high_watermark=data.high_watermark,
+                max_decompressed_bytes=most,
+            )
+        self._subscriptions.on_fetched(
+            state, completed, filtered.position, filtered.last_epoch, filtered.epochs
+        )
+
+
+async def fetch_from(
+    view: ClusterView,
+    leader: int,
+    make: Callable[[int], FetchRequest],
+    topics: Iterable[TopicInfo],
+    *,
+    owner: object,
+    ends_at: float,
+) -> FetchResponse:
+    """Sends the fetch that `make` returns for a version to the leader of its partitions.
+
+    It uses the connection of `owner`, and has until `ends_at`, in seconds of the clock, to connect
+    and to answer, and beyond that the time that the broker may hold it, `max_wait_ms`.
+    """
+    connection = await view.by(ends_at, view.connection_to(leader, owner=owner))
+    version = connection.version_of(FetchRequest, highest_fetch_version(topics))
+    request = make(version)
+    check_fetch(request, version)
+    left_ms = max(1, round((ends_at - view.clock.monotonic()) * 1000))
+    limit = min(view.settings.request_timeout_ms, left_ms) + request.max_wait_ms
+    response = await connection.request(request, version=version, timeout_ms=limit)
+    check_first_is_whole(request, response, version)
+    return response

@@ -1,0 +1,132 @@
+"""`InFlightFetches`: the fetches that brokers may hold, and the look-ups that are under way.
+
+Knows tasks alone: their purpose and their results are the caller's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ...messages.fetch_response import FetchResponse
+from ...wire.errors import KprotoError
+from ..core.tasks import retrieve_exception
+from ..metadata.cluster import TopicInfo, TopicPartition
+from .fetch_session import FetchSession, SessionFetch, WantedPartition
+from .partition_state import TopicPartitionState
+
+__all__ = ["Fetch", "InFlightFetches"]
+
+
+@dataclass(slots=True)
+class Fetch:
+    """A fetch at one broker: the partitions and offsets, and its times in seconds of the clock.
+
+    Its response is for `states` alone: a partition that was moved or recreated has another state.
+    `sent` is what the fetch session sends of it; the session is told of the response.
+    """
+
+    wanted: dict[TopicPartition, WantedPartition]
+    states: dict[TopicPartition, TopicPartitionState]
+    topics: dict[str, TopicInfo]
+    session: FetchSession
+    begun_at: float
+    ends_at: float
+    ended_at: float = float("inf")
+    sent: SessionFetch | None = None
+    response: FetchResponse | KprotoError | None = None
+
+
+class InFlightFetches:
+    """Tracks the tasks: `fetches` by node id, look-ups by name."""
+
+    def __init__(self) -> None:
+        self.fetches: dict[int, tuple[asyncio.Task[None], Fetch]] = {}
+        self._look_ups: dict[str, asyncio.Task[None]] = {}
+        self._timer: asyncio.Task[None] | None = None
+
+    def fetch(self, node: int, fetch: Fetch, fetching: Coroutine[Any, Any, None]) -> None:
+        """Starts a fetch at a broker that holds none."""
+        self.fetches[node] = (_started(fetching), fetch)
+
+    def look_up(self, name: str, lookup: Coroutine[Any, Any, None]) -> None:
+        """Starts a look-up, unless one of that name is under way."""
+        if name in self._look_ups:
+            lookup.close()
+        else:
+            self._look_ups[name] = _started(lookup)
+
+    def cancel_look_up(self, name: str) -> None:
+        """Cancels a look-up."""
+        task = self._look_ups.pop(name, None)
+        if task is not None:
+            task.cancel()
+
+    async def first(self, timer: Coroutine[Any, Any, None] | None) -> None:
+        """Waits until a task is done, or until `timer` is; cancelled, it cancels no task.
+
+        If a task is done already, it does not wait: a caller that is cancelled at its first wait
+        each time makes progress, too.
+        """
+        waited: list[asyncio.Task[None]] = [task for task, _ in self.fetches.values()]
+        waited += self._look_ups.values()
+        if any(task.done() for task in waited):
+            if timer is not None:
+                timer.close()
+            return
+        if timer is not None:
+            self._timer = asyncio.create_task(timer)
+            waited.append(self._timer)
+        try:
+            if waited:
+                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    def found(self) -> Iterator[KprotoError]:
+        """Removes look-ups that are done; yields their errors."""
+        for name in [name for name, task in self._look_ups.items() if task.done()]:
+            try:
+                self._look_ups.pop(name).result()
+            except KprotoError as fault:
+                yield fault
+
+    def fetched(self, take: Callable[[int, Fetch], None]) -> Iterator[KprotoError]:
+        """Calls `take` with each fetch that is done, and removes it; yields its errors."""
+        for node in [node for node, (task, _) in self.fetches.items() if task.done()]:
+            task, fetch = self.fetches.pop(node)
+            try:
+                task.result()
+                take(node, fetch)
+            except KprotoError as fault:
+                yield fault
+
+    def cancel_fetches(self) -> list[Fetch]:
+        """Cancels all fetches; returns them."""
+        cancelled = list(self.fetches.values())
+        self.fetches.clear()
+        for task, _ in cancelled:
+            task.cancel()
+        return [fetch for _, fetch in cancelled]
+
+    def cancel(self) -> list[asyncio.Task[None]]:
+        """Cancels all tasks; returns them."""
+        tasks: list[asyncio.Task[None]] = [task for task, _ in self.fetches.values()]
+        tasks += self._look_ups.values()
+        if self._timer is not None:
+            tasks.append(self._timer)
+        self.fetches.clear()
+        self._look_ups.clear()
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+
+def _started(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    task = asyncio.create_task(work)
+    task.add_done_callback(retrieve_exception)
+    return task

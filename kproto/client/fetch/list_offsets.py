@@ -1,0 +1,140 @@
+"""Offsets of partitions by a word or a time: ListOffsets as plain data, and asking for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, Literal, TypeAlias
+
+from ...messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from ...messages.list_offsets_response import ListOffsetsResponse
+from ...protocol.error_codes import error_of_code
+from ...wire.errors import BrokerResponseError, ConfigurationError, ProtocolError
+from ..metadata.cluster import TopicPartition
+from ..metadata.cluster_view import ClusterView
+from .old_brokers import check_list_offsets
+
+__all__ = [
+    "OffsetWanted",
+    "ask_for_offsets",
+    "is_no_such",
+    "list_offsets",
+    "list_offsets_request",
+    "offsets_of",
+    "offsets_or_errors",
+    "those_there",
+]
+
+#: The start, the end, or the first record since a time in ms.
+OffsetWanted: TypeAlias = Literal["earliest", "latest"] | int
+
+#: The special timestamps of ListOffsets.
+TIMESTAMPS: Final = {"latest": -1, "earliest": -2}
+
+
+async def list_offsets(
+    view: ClusterView,
+    partitions: Mapping[TopicPartition, OffsetWanted],
+    *,
+    read_committed: bool,
+) -> dict[TopicPartition, int]:
+    """The offsets of all partitions; see `Client.list_offsets`."""
+
+    async def ask(leader: int, its: list[TopicPartition]) -> dict[TopicPartition, int]:
+        wanted: dict[TopicPartition, OffsetWanted] = {place: partitions[place] for place in its}
+        return dict(offsets_of(await ask_for_offsets(view, leader, wanted, read_committed)))
+
+    found: dict[TopicPartition, int] = {}
+    for offsets in await view.at_leaders(partitions, ask):
+        found |= offsets
+    for topic, partition in partitions:
+        if (topic, partition) not in found:
+            raise ProtocolError(f"the response to ListOffsets lacks {topic}[{partition}]")
+    return found
+
+
+def is_no_such(error: BrokerResponseError) -> bool:
+    """Whether there is no such partition, or was none in time."""
+    return error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+async def those_there(
+    view: ClusterView, partitions: Collection[TopicPartition]
+) -> list[TopicPartition]:
+    """Those of these partitions that there are, as a broker says now. Raises KprotoError."""
+    found = await view.refresh({topic for topic, _ in partitions})
+    there = {info.name: info.partitions for info in found if not info.error_code}
+    return [place for place in partitions if place[1] in there.get(place[0], ())]
+
+
+async def ask_for_offsets(
+    view: ClusterView,
+    leader: int,
+    partitions: Mapping[TopicPartition, OffsetWanted],
+    read_committed: bool,
+) -> ListOffsetsResponse:
+    """Ask the leader of partitions for their offsets, once."""
+    epochs = {place: view.cluster.leader_epoch(*place) for place in partitions}
+    request = list_offsets_request(partitions, read_committed=read_committed, epochs=epochs)
+    connection = await view.connection_to(leader)
+    version = connection.version_of(ListOffsetsRequest)
+    check_list_offsets(request, version)
+    return await connection.request(request, version=version)
+
+
+def list_offsets_request(
+    partitions: Mapping[TopicPartition, OffsetWanted],
+    *,
+    read_committed: bool,
+    epochs: Mapping[TopicPartition, int] | None = None,
+) -> ListOffsetsRequest:
+    """The request for offsets of partitions that one broker leads, since the epochs given.
+
+    Raises ConfigurationError for an offset that is neither a time nor a word it knows.
+    """
+    by_topic: dict[str, list[ListOffsetsPartition]] = {}
+    for (topic, partition), wanted in partitions.items():
+        timestamp = wanted if isinstance(wanted, int) else TIMESTAMPS.get(wanted)
+        if timestamp is None:
+            raise ConfigurationError(
+                f"{wanted!r} is no offset of {topic}[{partition}] that can be asked for; "
+                "it is 'earliest', 'latest' or a time in ms"
+            )
+        asked = ListOffsetsPartition(
+            partition_index=partition,
+            timestamp=timestamp,
+            current_leader_epoch=(epochs or {}).get((topic, partition), -1),
+        )
+        by_topic.setdefault(topic, []).append(asked)
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=int(read_committed),
+        topics=[
+            ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in by_topic.items()
+        ],
+    )
+
+
+def offsets_of(response: ListOffsetsResponse) -> Iterator[tuple[TopicPartition, int]]:
+    """The offsets of a response. Raises BrokerResponseError for the first error."""
+    for place, found in offsets_or_errors(response):
+        if isinstance(found, BrokerResponseError):
+            raise found
+        yield place, found
+
+
+def offsets_or_errors(
+    response: ListOffsetsResponse,
+) -> Iterator[tuple[TopicPartition, int | BrokerResponseError]]:
+    """The offset of each partition of a response, or what is wrong with it."""
+    for topic in response.topics:
+        for part in topic.partitions:
+            place = (topic.name, part.partition_index)
+            if part.error_code:
+                what = f"listing offsets of {topic.name}[{part.partition_index}]"
+                yield place, error_of_code(part.error_code, what)
+            else:
+                yield place, part.old_style_offsets[0] if part.old_style_offsets else part.offset

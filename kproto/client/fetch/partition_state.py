@@ -1,0 +1,386 @@
+"""The state of one assigned partition: its fetch position, fetch state, epochs and commits.
+
+Plain data: times are passed in. `subscription_state` owns the states of all partitions, and
+`fetch_plan` decides which of them are fetched.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Iterable, Mapping
+from enum import Enum
+from typing import Final, Literal, TypeAlias
+
+from ...wire.errors import BrokerResponseError, KprotoError
+from ...wire.uuid import ZERO_UUID, Uuid
+from ..commits.incomplete_offsets import IncompleteOffsets
+from ..commits.requests import ToCommit
+from ..core.retry import Attempts, Remedy
+from ..metadata.cluster import UNKNOWN_EPOCH, TopicPartition
+from ..settings import ClientSettings
+from .fetch_requests import fetch_remedy
+from .leader_epochs import EpochHistory
+
+__all__ = [
+    "NO_POSITION",
+    "NO_REPLICA",
+    "TRANSITIONS",
+    "FetchEvent",
+    "FetchState",
+    "ResetStrategy",
+    "TopicPartitionState",
+]
+
+logger = logging.getLogger("kproto.client")
+
+#: The position of a partition until it is found.
+NO_POSITION: Final = -1
+
+#: The preferred read replica in a response that names none: the leader itself is read.
+NO_REPLICA: Final = -1
+
+_LONG_AGO: Final = float("-inf")
+
+#: Errors of a deleted partition. The leader of its group revokes it when it notices that.
+_DELETED: Final = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID")
+
+#: The end of the log at which a reset looks for a position.
+ResetStrategy: TypeAlias = Literal["earliest", "latest"]
+
+
+class FetchState(Enum):
+    """What the partition needs before, or for, its next fetch; the names are Java's."""
+
+    INITIALIZING = "no position: its committed offset, or its start offset, is looked up"
+    FETCHING = "a valid position: it is fetched"
+    AWAIT_RESET = "the start or the end of the log is looked up by ListOffsets"
+    AWAIT_VALIDATION = "the leader has a newer epoch: OffsetForLeaderEpoch checks the position"
+
+
+class FetchEvent(Enum):
+    """What changes a fetch state."""
+
+    POSITION_SET = "a committed offset, a start offset or a seek gives the position"
+    RESET_REQUESTED = "OFFSET_OUT_OF_RANGE, a start by strategy, or a log without a known end"
+    RESET_FINISHED = "ListOffsets gives the position of the reset strategy"
+    LEADER_CHANGED = "metadata has a leader epoch that is newer than that of the position"
+    LEADER_UNCHANGED = "metadata has no newer leader epoch, or there is nothing to validate"
+    VALIDATED = "the leader has the record before the position"
+    TRUNCATED = "the log of the leader ends before the position, which goes back"
+    FETCHED = "a fetch response moves the position"
+
+
+_I: Final = FetchState.INITIALIZING
+_F: Final = FetchState.FETCHING
+_R: Final = FetchState.AWAIT_RESET
+_V: Final = FetchState.AWAIT_VALIDATION
+
+#: The one table of transitions; an event in a state without an entry is an error of the client.
+#:
+#: KIP-320: a position is validated when the leader epoch rises (LEADER_CHANGED), either by
+#: OffsetForLeaderEpoch (VALIDATED, TRUNCATED) or by the diverging epoch of a fetch response.
+#: KIP-392: a follower's OFFSET_OUT_OF_RANGE or diverging epoch is no event: the leader is read
+#: first. KIP-951: a leader that a response names changes nothing but whom to ask, until its epoch
+#: is compared in the next plan. Responses that were under way when the state changed may still
+#: arrive: they keep AWAIT_RESET and AWAIT_VALIDATION.
+TRANSITIONS: Final[Mapping[FetchEvent, Mapping[FetchState, FetchState]]] = {
+    FetchEvent.POSITION_SET: {_I: _F, _R: _F},
+    FetchEvent.RESET_REQUESTED: {_I: _R, _F: _R, _R: _R, _V: _R},
+    FetchEvent.RESET_FINISHED: {_R: _F},
+    FetchEvent.LEADER_CHANGED: {_F: _V, _V: _V},
+    FetchEvent.LEADER_UNCHANGED: {_F: _F, _V: _F},
+    FetchEvent.VALIDATED: {_F: _F, _R: _R, _V: _F},
+    FetchEvent.TRUNCATED: {_F: _F, _R: _R, _V: _F},
+    FetchEvent.FETCHED: {_F: _F, _R: _R, _V: _V},
+}
+
+
+class TopicPartitionState:
+    """Tracks one partition from its assignment to its revocation, for plain and group consumers.
+
+    `position` is the offset to be fetched next, NO_POSITION until it is known; with `end` fetching
+    stops there. `last_epoch` is the leader epoch of the record before the position, `leader_epoch`
+    that of the leader in whose log the position is valid; -1 if unknown. `preferred_replica` is
+    read in place of the leader until `replica_until` (KIP-392); until `leader_until` the leader is
+    asked for records without naming the rack. Metadata is used only if it is newer than
+    `metadata_since`. These times are seconds of the client's clock. `was_fetched` is True once a
+    fetch was answered without an error, even without records.
+
+    `assignment_epoch` numbers the assignment: a partition that is revoked and assigned again gets
+    another one, and so does a topic that was deleted and created again; `seek` keeps it. `topic_id`
+    is that of the assigned topic, zeros until it is known. `incomplete` has offsets behind the
+    position that were processed before, and are left out.
+
+    Commits: everything before `user_committed` is processed, because the user committed it.
+    Everything before `initial_offset` was processed before the assignment, by any member. While the
+    processed offset equals `committed_baseline`, nothing was processed since the assignment or
+    since an explicit commit; -1 if any processed offset counts, as after a `seek`. `is_shared` is
+    True if a group assigned it; `is_recreated` if its topic was deleted and created again while
+    this member read it. With `commits_start` its start offset is committed at once, because a later
+    member would start elsewhere.
+    """
+
+    __slots__ = (
+        "assignment_epoch",
+        "attempts",
+        "commits_start",
+        "committed_baseline",
+        "end",
+        "epochs",
+        "fetch_state",
+        "has_no_commit",
+        "incomplete",
+        "initial_offset",
+        "is_first_position",
+        "is_recreated",
+        "is_shared",
+        "last_epoch",
+        "leader_epoch",
+        "leader_until",
+        "metadata_since",
+        "partition",
+        "position",
+        "preferred_replica",
+        "replica_until",
+        "reset_strategy",
+        "topic",
+        "topic_id",
+        "user_committed",
+        "was_fetched",
+    )
+
+    def __init__(
+        self,
+        tp: TopicPartition,
+        settings: ClientSettings,
+        *,
+        position: int = NO_POSITION,
+        end: int | None = None,
+        assignment_epoch: int = 0,
+    ) -> None:
+        self.topic, self.partition = tp
+        self.position = position
+        self.end = end
+        self.assignment_epoch = assignment_epoch
+        is_known = position != NO_POSITION
+        self.fetch_state = FetchState.FETCHING if is_known else FetchState.INITIALIZING
+        self.reset_strategy: ResetStrategy = "earliest"
+        self.has_no_commit = False
+        self.commits_start = False
+        self.attempts = Attempts(settings)
+        self.incomplete: IncompleteOffsets | None = None
+        self.metadata_since = _LONG_AGO
+        self.was_fetched = False
+        self.last_epoch = UNKNOWN_EPOCH
+        self.leader_epoch = UNKNOWN_EPOCH
+        self.epochs = EpochHistory(max(position, 0), UNKNOWN_EPOCH)
+        self.preferred_replica: int | None = None
+        self.replica_until = _LONG_AGO
+        self.leader_until = _LONG_AGO
+        self.topic_id: Uuid = ZERO_UUID
+        self.is_shared = False
+        self.is_recreated = False
+        self.is_first_position = True
+        self.initial_offset = 0
+        self.user_committed = 0
+        self.committed_baseline = NO_POSITION
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The topic and the number of the partition."""
+        return self.topic, self.partition
+
+    @property
+    def has_position(self) -> bool:
+        """True if the position is known."""
+        return self.position != NO_POSITION
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if everything before `end` was fetched."""
+        return self.end is not None and self.position >= self.end
+
+    def transition(self, event: FetchEvent) -> None:
+        """Enters the next fetch state by the table. Raises RuntimeError if it has no entry."""
+        state = TRANSITIONS[event].get(self.fetch_state)
+        if state is None:
+            raise RuntimeError(
+                f"{self.topic}[{self.partition}]: {event.name} is no transition of "
+                f"{self.fetch_state.name}"
+            )
+        self.fetch_state = state
+
+    # The position
+
+    def set_position(self, offset: int, epoch: int = UNKNOWN_EPOCH) -> None:
+        """Fetches from `offset` on; `epoch` is the leader epoch of the record before it."""
+        self.transition(FetchEvent.POSITION_SET)
+        self.position = offset
+        self.incomplete = None
+        # A leader of a newer epoch is asked whether its log has that record (KIP-320).
+        self.last_epoch = self.leader_epoch = epoch
+        self.epochs = EpochHistory(offset, epoch)
+        self._on_new_position(offset)
+
+    def await_reset(self, strategy: ResetStrategy) -> None:
+        """Looks up the start or the end of the log, and fetches from there on."""
+        self.transition(FetchEvent.RESET_REQUESTED)
+        self.reset_strategy = strategy
+
+    def reset(self, offset: int, *, prefers_end: bool) -> int:
+        """Continues at the start or the end of the log; returns the number of skipped offsets.
+
+        If the log start has overtaken the position, fetching continues at the log start, and skips
+        no record that exists. If the position is behind the end of the log and `prefers_end`, the
+        end is looked up next; otherwise fetching starts at the beginning again.
+        """
+        if self.fetch_state is not FetchState.AWAIT_RESET:
+            return 0  # a call of `position` has found it meanwhile
+        before = self.position
+        self.last_epoch = UNKNOWN_EPOCH
+        if self.reset_strategy == "earliest" and prefers_end and offset <= before:
+            self.reset_strategy = "latest"
+            if offset == before:
+                self._on_reset(offset, is_overtaken=False)
+            return 0
+        is_overtaken = self.reset_strategy == "earliest" and before < offset
+        self.transition(FetchEvent.RESET_FINISHED)
+        self.position = offset
+        self._on_reset(offset, is_overtaken=is_overtaken)
+        return max(0, offset - before) if before != NO_POSITION else 0
+
+    def _on_reset(self, offset: int, *, is_overtaken: bool) -> None:
+        if not is_overtaken:  # offsets behind a log start that has moved stay processed
+            self.incomplete = None
+        self.epochs = EpochHistory(offset, UNKNOWN_EPOCH)
+        self.user_committed = min(self.user_committed, offset)
+        self._on_new_position(offset)
+
+    def truncate_to(self, position: int, last_epoch: int, log_end: int) -> None:
+        """Goes back to the last record that the leader still has; its log ended at `log_end`."""
+        self.transition(FetchEvent.TRUNCATED)
+        self.position = position
+        self.last_epoch = last_epoch
+        if self.end is not None:
+            self.end = min(self.end, max(log_end, position))
+        self.incomplete = None
+        self.epochs = EpochHistory(position, last_epoch)
+        self.user_committed = min(self.user_committed, position)  # other records may be there now
+        self._on_new_position(position)
+
+    def on_fetched(
+        self, position: int, last_epoch: int, epochs: Iterable[tuple[int, int]] = ()
+    ) -> None:
+        """Moves the position behind the batches of a fetch response.
+
+        `last_epoch` is the leader epoch of the last one; `epochs` has the offsets at which an epoch
+        begins.
+        """
+        self.transition(FetchEvent.FETCHED)
+        self.position = position
+        self.last_epoch = last_epoch
+        self.epochs.add(epochs)
+
+    def _on_new_position(self, offset: int) -> None:
+        """The position does not follow from the one before."""
+        self.committed_baseline = offset if self.is_first_position else NO_POSITION
+        self.is_first_position = False
+
+    # Leaders and replicas
+
+    def may_fetch_from(self, leader_epoch: int) -> bool:
+        """Returns False if a leader of that epoch has to validate the position first (KIP-320).
+
+        A newer leader may have a log without the records that were read. Without such a record, and
+        if brokers report no epochs, there is nothing to validate.
+        """
+        if leader_epoch != self.leader_epoch:
+            if self.last_epoch >= 0 and 0 <= self.leader_epoch < leader_epoch:
+                self.transition(FetchEvent.LEADER_CHANGED)
+                return False
+            self.leader_epoch = leader_epoch
+        if self.fetch_state is not FetchState.FETCHING:
+            self.transition(FetchEvent.LEADER_UNCHANGED)
+        return True
+
+    def on_validated(self, leader_epoch: int) -> None:
+        """The leader of that epoch has the record before the position."""
+        self.leader_epoch = leader_epoch
+        self.transition(FetchEvent.VALIDATED)
+
+    def prefer_replica(self, replica: int, until: float) -> None:
+        """Fetches from a replica that the leader names (KIP-392), up to `until`."""
+        self.preferred_replica = replica
+        self.replica_until = until
+
+    def prefer_leader(self, until: float) -> None:
+        """Fetches from the leader up to `until`, because the preferred replica failed.
+
+        A leader sends no records to a consumer that it sends to a replica, and may name a replica
+        that is lost.
+        """
+        self.preferred_replica = None
+        self.leader_until = until
+
+    def read_from(self, leader: int, now: float, brokers: Container[int]) -> int:
+        """Returns the node id of the broker to fetch from."""
+        replica = self.preferred_replica
+        if replica is None:
+            return leader
+        if now >= self.replica_until or replica not in brokers:
+            self.preferred_replica = None
+            return leader
+        return replica
+
+    # Failures
+
+    def on_leader_moved(self, error: KprotoError, now: float) -> None:
+        """A response named the new leader (KIP-951): it is asked at once."""
+        self._back_off(error, now)
+        self.metadata_since = _LONG_AGO
+        self.attempts.not_before = now
+
+    def on_failure(self, error: KprotoError, now: float) -> None:
+        """Backs off. Raises `error` if no retry helps, or if failures have lasted too long."""
+        remedy = fetch_remedy(error)
+        if remedy is Remedy.FAIL:
+            raise error
+        if remedy is Remedy.REFRESH:
+            self.metadata_since = now
+        self._back_off(error, now)
+
+    def request_offset_reset(self, error: KprotoError, now: float) -> None:
+        """Looks up a position that the log has: at once, after repeated failures with backoff."""
+        self.await_reset("earliest")
+        self._back_off(error, now)
+        if self.attempts.count == 1:
+            self.attempts.not_before = now
+
+    def _back_off(self, error: KprotoError, now: float) -> None:
+        if self.attempts.failed(error, now):
+            return
+        self.attempts.succeeded()  # if the caller polls again, all of the time is available again
+        is_deleted = isinstance(error, BrokerResponseError) and error.name in _DELETED
+        if not self.is_shared or not is_deleted:
+            raise error
+        where = f"{self.topic}[{self.partition}]"
+        logger.warning("%s is not there: the leader of the group will see to it", where)
+        self.attempts.failed(error, now)
+
+    # Commits
+
+    def may_commit(self, offset: int, position: int) -> bool:
+        """Returns True if records before `offset` can have been returned since the assignment.
+
+        All records before `position` were returned, unless a seek moved it.
+        """
+        if self.fetch_state is FetchState.INITIALIZING or offset < self.initial_offset:
+            return False
+        return not self.is_recreated or offset <= position
+
+    def to_commit(self, offset: int, metadata: str = "") -> ToCommit:
+        """Returns a commit of `offset`, with the leader epoch of the record before it if known."""
+        epoch = UNKNOWN_EPOCH
+        if offset <= self.position:
+            epoch = min(self.epochs.before(offset), self.last_epoch)
+        return ToCommit(offset, epoch, self.topic_id, metadata)

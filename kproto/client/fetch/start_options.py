@@ -1,0 +1,98 @@
+"""What a consumer is asked to read, and from where on. Knows no broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, Literal, TypeAlias
+
+from ...wire.checks import check_whole_number
+from ...wire.errors import ConfigurationError
+from ..metadata.cluster import TopicPartition
+
+__all__ = [
+    "LAST_OFFSET",
+    "GroupStart",
+    "Start",
+    "checked_group_start",
+    "checked_start",
+    "checked_topics",
+    "start_time_ms",
+    "topic_of",
+]
+
+LAST_OFFSET: Final = 0x7FFFFFFFFFFFFFFF
+
+#: Where to begin: at the start, at the end, or at an offset for each partition.
+Start: TypeAlias = Literal["earliest", "latest"] | Mapping[TopicPartition, int]
+
+#: Where to begin what a group has committed nothing of: at the start, at the end, with an error, at
+#: the first record since a time, or since so long before now (KIP-1106).
+GroupStart: TypeAlias = Literal["earliest", "latest", "none"] | datetime | timedelta
+
+
+def checked_group_start(start: object) -> None:
+    """Raises ConfigurationError for what is no `GroupStart`."""
+    if isinstance(start, datetime):
+        if start.utcoffset() is None:
+            raise ConfigurationError(
+                f"start is {start!r}, which says no time zone; give one, as datetime.now(UTC) has"
+            )
+        if start.timestamp() < 0:
+            raise ConfigurationError(f"start is {start!r}; no record is from before 1970")
+    elif isinstance(start, timedelta):
+        if start < timedelta():
+            raise ConfigurationError(
+                f"start is {start!r}; a duration back from now is not negative"
+            )
+    elif not isinstance(start, str) or start not in ("earliest", "latest", "none"):
+        raise ConfigurationError(
+            f"start is {start!r}; with a group it is 'earliest', 'latest', 'none', a datetime or a "
+            "timedelta back from now: where what has no commit begins; give group=None to read "
+            "from offsets without one"
+        )
+
+
+def start_time_ms(start: datetime | timedelta, now_ms: int) -> int:
+    """The time in ms since 1970 from which on records are wanted."""
+    if isinstance(start, timedelta):
+        return max(0, now_ms - round(start.total_seconds() * 1000))
+    return round(start.timestamp() * 1000)
+
+
+def checked_start(start: object) -> None:
+    """Raises ConfigurationError for what is no `Start`."""
+    if not isinstance(start, Mapping) and start not in ("earliest", "latest"):
+        raise ConfigurationError(
+            f"start is {start!r}; it is 'earliest', 'latest' or an offset for each partition"
+        )
+    if isinstance(start, Mapping):
+        for place, offset in start.items():
+            check_whole_number(f"start[{place!r}]", offset, 0, LAST_OFFSET)
+
+
+def checked_topics(
+    topics: str | Iterable[str] | Iterable[TopicPartition],
+) -> list[str | TopicPartition]:
+    """What a consumer shall read, as a list. Raises ConfigurationError."""
+    if not isinstance(topics, Iterable):
+        raise ConfigurationError(f"{topics!r} is neither a topic nor partitions")
+    wanted: list[str | TopicPartition] = []
+    for place in [topics] if isinstance(topics, str) else topics:
+        match place:
+            case str():
+                wanted.append(place)
+            case (str(topic), int(partition)):
+                wanted.append((topic, partition))
+            case _:
+                raise ConfigurationError(
+                    f"{place!r} is neither a topic nor a partition as (topic, number)"
+                )
+    if not wanted:
+        raise ConfigurationError("a consumer needs a topic, or partitions as (topic, number)")
+    return wanted
+
+
+def topic_of(wanted: str | TopicPartition) -> str:
+    """The name of a topic, or that of a partition's."""
+    return wanted if isinstance(wanted, str) else wanted[0]

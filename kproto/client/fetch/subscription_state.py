@@ -1,0 +1,527 @@
+"""`SubscriptionState`: the one owner of what a consumer reads, polled, processed and committed.
+
+For plain and group consumers alike it has the assignment, the state of each partition, the fetch
+buffer, pauses and backpressure, what is in flight, what is being revoked or was lost, and the
+commit state. It has no connection, no task and no clock: times are passed in, in seconds of the
+client's clock, and shells carry out the effects that it returns.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ...protocol.error_codes import code_of, error_of_code
+from ...wire.uuid import ZERO_UUID, Uuid
+from ..commits.commit_requests import CommitKind, CommitRequest
+from ..commits.commit_state import CommitState
+from ..commits.incomplete_offsets import (
+    IncompleteOffsets,
+)
+from ..commits.membership import GroupMembership
+from ..commits.requests import ToCommit
+from ..metadata.cluster import TopicInfo, TopicPartition
+from ..settings import ClientSettings
+from .completed_fetch import CompletedFetch
+from .effects import ConnectToLeaders, Effect, Signal
+from .fetch_buffer import FetchBuffer
+from .fetch_plan import FetchPlan, plan_fetches
+from .partition_state import FetchState, TopicPartitionState
+from .poll_state import PollState
+from .processed_offsets import ProcessedOffsets
+from .revocations import PendingRevocations
+from .start_offsets import StartOffsets
+from .start_options import GroupStart, Start, topic_of
+from .topic_history import TopicHistory
+
+__all__ = ["SubscriptionOptions", "SubscriptionState"]
+
+logger = logging.getLogger("kproto.client")
+
+_RECREATED: Final = code_of("UNKNOWN_TOPIC_ID")
+
+
+class SubscriptionOptions(NamedTuple):
+    """What a consumer reads, and from where on.
+
+    `wanted` are the topics and partitions of a plain consumer, which reads up to the present end
+    with `stop_at_end`. A consumer with a `group_id` has its partitions assigned, by hand or, with
+    `is_shared`, by its group.
+    """
+
+    start: Start | GroupStart
+    wanted: Sequence[str | TopicPartition] = ()
+    stop_at_end: bool = False
+    group_id: str | None = None
+    is_shared: bool = False
+
+
+class SubscriptionState:
+    """Owns the states of the assigned `partitions`, in the order in which they are fetched.
+
+    `poll` has what was fetched and polled, and knows what is processed. `commit_state` is used with
+    a group alone.
+    """
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        options: SubscriptionOptions,
+        buffer: FetchBuffer,
+        commit_state: CommitState | None = None,
+        now: float = 0.0,
+    ) -> None:
+        self._settings = settings
+        self.options = options
+        self.poll = PollState(buffer, now)
+        self.commit_state = commit_state or CommitState(0)
+        self.processed = ProcessedOffsets(self.poll, self.commit_state)
+        self.partitions: dict[TopicPartition, TopicPartitionState] = {}
+        self.high_watermarks: dict[TopicPartition, int] = {}  # of the last fetch
+        self._wanted_topics = list(dict.fromkeys(map(topic_of, options.wanted)))
+        self.topics = TopicHistory()
+        self.starts = StartOffsets(
+            self.partitions,
+            self.topics,
+            self.commit_state,
+            options.start,
+            options.group_id or "",
+        )
+        #: Topics that were recreated before anything was fetched: their start is looked up again.
+        self.to_restart: set[str] = set()
+        self.paused: set[TopicPartition] = set()
+        self._under_backpressure: set[TopicPartition] = set()
+        self._awaiting_callback: set[TopicPartition] = set()
+        self._prioritized: dict[TopicPartition, TopicPartitionState] = {}
+        self._assignment_epoch = 0
+        self.revocations = PendingRevocations()
+
+    # Fetching
+
+    def fetchable(self) -> list[TopicPartitionState]:
+        """Returns the partitions that may be fetched, reset or validated, in their order."""
+        excluded = (
+            self._awaiting_callback
+            | self.starts.awaiting_assignment
+            | self.paused
+            | self._under_backpressure
+        )
+        return [
+            state
+            for tp, state in self.partitions.items()
+            if state.fetch_state is not FetchState.INITIALIZING
+            and tp not in excluded
+            and state.topic not in self.to_restart
+        ]
+
+    def plan_fetches(
+        self,
+        now: float,
+        led_by: Callable[[str, int, float], int | None],
+        epoch_of: Callable[[str, int], int],
+        brokers: Container[int],
+    ) -> FetchPlan:
+        """Returns what is due at `now` at each broker."""
+        return plan_fetches(self.fetchable(), now, led_by, epoch_of, brokers)
+
+    def preempts(self, plan: FetchPlan, busy: Container[int]) -> bool:
+        """Returns True if newly assigned partitions would wait behind a fetch of a `busy` broker.
+
+        Each partition asks once.
+        """
+        if not self._prioritized:
+            return False
+        preempts = False
+        for node, states in plan.fetches.items():
+            for state in states:
+                if self._prioritized.get(state.tp) is state:
+                    del self._prioritized[state.tp]
+                    preempts = preempts or node in busy
+        return preempts
+
+    def is_current(self, state: TopicPartitionState) -> bool:
+        """Returns False for the state of a partition that was revoked, moved or recreated."""
+        return self.partitions.get(state.tp) is state
+
+    def move_to_end(self, state: TopicPartitionState) -> None:
+        """Fetches all other partitions before this one."""
+        self.partitions[state.tp] = self.partitions.pop(state.tp)
+
+    def on_fetched(
+        self,
+        state: TopicPartitionState,
+        fetch: CompletedFetch | None,
+        position: int,
+        last_epoch: int,
+        epochs: Iterable[tuple[int, int]],
+    ) -> None:
+        """Moves the position behind a fetch response, and buffers its batches, if it has any.
+
+        The partition goes to the end of the order: in a full response each one has its turn.
+        """
+        state.on_fetched(position, last_epoch, epochs)
+        self.move_to_end(state)
+        if fetch is not None:
+            self.poll.buffer.add(fetch)
+
+    def on_offset_reset(
+        self, state: TopicPartitionState, offset: int, *, prefers_end: bool
+    ) -> tuple[int, list[Effect]]:
+        """ListOffsets gave the start or the end of the log; returns the number of lost offsets."""
+        before = state.position
+        lost = state.reset(offset, prefers_end=prefers_end)
+        if state.position < before and self.poll.processor is not None:
+            self.poll.drop(state)
+            self.poll.processor.forget(state)
+        return lost, self.starts.on_position(state)
+
+    def on_position_found(self, state: TopicPartitionState, offset: int) -> list[Effect]:
+        """The position of a partition that awaits its first reset was looked up."""
+        state.set_position(offset)
+        return self.starts.on_position(state)
+
+    def on_truncated(
+        self, state: TopicPartitionState, position: int, last_epoch: int, log_end: int
+    ) -> list[Effect]:
+        """The log of the leader ends before the position, which goes back."""
+        state.truncate_to(position, last_epoch, log_end)
+        return self.starts.on_position(state)
+
+    def rewind_broken(self) -> TopicPartitionState:
+        """Goes back to a batch that cannot be decoded: the next fetch finds it again."""
+        broken = self.poll.buffer.drop_broken()
+        broken.state.position = broken.from_offset
+        return broken.state
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The offset of the next record to be returned, of each partition with a position."""
+        found = {tp: state.position for tp, state in self.partitions.items() if state.has_position}
+        return found | self.poll.positions
+
+    # Metadata
+
+    def on_metadata(
+        self, topics: Mapping[str, TopicInfo], member: GroupMembership[Any] | None = None
+    ) -> list[Effect]:
+        """Compares topics with what is known of them: recreated ones, and added partitions.
+
+        Added partitions of a topic that a plain consumer reads as a whole are read from their
+        start: no record is missed. Raises BrokerResponseError if a topic that is read up to its end
+        was recreated.
+        """
+        effects: list[Effect] = []
+        names = self._wanted_topics or list(dict.fromkeys(topic for topic, _ in self.partitions))
+        for name in names:
+            info = topics.get(name)
+            before = self.topics.get(name)
+            if info is None or info is before:
+                continue
+            if info.is_another_than(before):
+                effects += self._on_recreated(info, member)
+            elif before is not None and before.partitions.keys() != info.partitions.keys():
+                effects.append(Signal.TOPICS_CHANGED)
+            self.topics.look_at(info)
+            if name in self.options.wanted and not self.options.stop_at_end:
+                self._add_partitions(info)
+            for tp, state in self.partitions.items():
+                if tp[0] == name and state.topic_id == ZERO_UUID:
+                    state.topic_id = info.topic_id
+        return effects
+
+    def _add_partitions(self, info: TopicInfo) -> None:
+        for partition in info.partitions:
+            tp = (info.name, partition)
+            if tp not in self.partitions:
+                self.partitions[tp] = state = TopicPartitionState(tp, self._settings)
+                state.await_reset("earliest")
+
+    def _on_recreated(self, info: TopicInfo, member: GroupMembership[Any] | None) -> list[Effect]:
+        """Reads a topic that was deleted and created again from its start (KIP-516).
+
+        A plain consumer that has fetched nothing knew the topic from old metadata alone: its start
+        is looked up again, but not at a later "latest", which may be behind new records. A member
+        of the consumer protocol waits until the new topic id is assigned, because the coordinator
+        may assign it to another member.
+        """
+        tps = [tp for tp in self.partitions if tp[0] == info.name]
+        has_group = self.options.group_id is not None
+        was_fetched = any(self.partitions[tp].was_fetched for tp in tps)
+        if not has_group and not was_fetched and self.options.start != "latest":
+            self.to_restart.add(info.name)
+        elif self.options.stop_at_end:
+            raise error_of_code(
+                _RECREATED,
+                f"topic {info.name!r} was deleted and made anew; what was to be read of it is gone",
+            )
+        else:
+            logger.warning("topic %s was made anew; it is read from its start", info.name)
+        identity = None if member is None else member.identity
+        awaits_assignment = identity is not None and identity.has_epoch
+        effects: list[Effect] = []
+        for tp in tps:
+            if not has_group:
+                self.partitions[tp] = state = TopicPartitionState(tp, self._settings)
+                state.await_reset("earliest")
+                continue
+            self.commit_state.forget([tp])
+            state, replaced = self._replace(tp, self._next_epoch(), info)
+            effects += replaced
+            if member is None or not awaits_assignment:
+                self.starts.start_recreated(state)
+            elif member.is_assigned(tp, info.topic_id):
+                self.starts.awaiting_assignment.discard(tp)  # the broker told of the old topic late
+            else:
+                self.starts.awaiting_assignment.add(tp)
+        return effects
+
+    # Partitions of a plain consumer
+
+    def start(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
+        """Reads these, whose positions are known."""
+        self.partitions.clear()
+        self.partitions.update(states)
+
+    def restart(
+        self, name: str, states: Mapping[TopicPartition, TopicPartitionState], topic_id: Uuid
+    ) -> None:
+        """Reads these in place of all partitions of a topic, whose start was looked up again."""
+        for tp in [tp for tp in self.partitions if tp[0] == name]:
+            del self.partitions[tp]
+        self.partitions.update(states)
+        if self.topics.id_of(name) == topic_id:
+            self.to_restart.discard(name)
+
+    # The assignment of a group consumer
+
+    def _next_epoch(self) -> int:
+        self._assignment_epoch += 1
+        return self._assignment_epoch
+
+    def assign(
+        self,
+        tps: Iterable[TopicPartition],
+        topics: Mapping[str, TopicInfo],
+        member: GroupMembership[Any] | None = None,
+    ) -> list[Effect]:
+        """Adds partitions; they are fetched once their callback has returned.
+
+        Their positions are looked up meanwhile, and connections to their leaders are opened.
+        """
+        effects = self.on_metadata(topics, member)
+        self.topics.see(topics)
+        added = [tp for tp in tps if tp not in self.partitions]
+        for tp in added:
+            self._prioritized[tp] = self._put(
+                tp, self._next_epoch(), self.topics.get(tp[0]) or topics.get(tp[0])
+            )
+        self._awaiting_callback.update(added)
+        return [*effects, Signal.LOOK_UP_POSITIONS, ConnectToLeaders(added)]
+
+    def _put(
+        self, tp: TopicPartition, assignment_epoch: int, info: TopicInfo | None
+    ) -> TopicPartitionState:
+        state = TopicPartitionState(tp, self._settings, assignment_epoch=assignment_epoch)
+        state.is_shared = self.options.is_shared
+        if info is not None:
+            self.topics.look_at(info)
+            state.topic_id = info.topic_id
+        self.partitions[tp] = state
+        return state
+
+    def on_callback_returned(self, tps: Iterable[TopicPartition]) -> list[Effect]:
+        """`on_assigned` has returned for these: they may be fetched."""
+        self._awaiting_callback.difference_update(tps)
+        return [Signal.WAKE_POLL]
+
+    def seek(
+        self, tp: TopicPartition, assignment_epoch: int | None = None
+    ) -> tuple[TopicPartitionState, list[Effect]]:
+        """Drops what is buffered of a partition and its position; returns its new state."""
+        epoch = self.partitions[tp].assignment_epoch
+        return self._replace(tp, epoch if assignment_epoch is None else assignment_epoch, None)
+
+    def _replace(
+        self, tp: TopicPartition, assignment_epoch: int, info: TopicInfo | None
+    ) -> tuple[TopicPartitionState, list[Effect]]:
+        before = self.partitions[tp]
+        self.poll.drop(before)
+        if self.poll.processor is not None:
+            self.poll.processor.forget(before)
+        state = self._put(tp, assignment_epoch, info or self.topics.get(tp[0]))
+        state.is_first_position = False
+        self._under_backpressure.discard(tp)
+        if tp in self.paused:
+            self.poll.buffer.pause_buffered(state)
+        return state, [*self.starts.cancel_look_up(), Signal.WAKE_POLL]
+
+    def _remove(
+        self, tps: Iterable[TopicPartition]
+    ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
+        """Reads these no more, and returns none of their records; their positions are final."""
+        removed = {}
+        for tp in tps:
+            state = self.partitions.pop(tp, None)
+            if state is None:
+                continue
+            position = self.poll.drop(state)
+            if state.has_position:
+                state.position = position
+            for tps_of in (
+                self._awaiting_callback,
+                self.starts.awaiting_assignment,
+                self.paused,
+                self._under_backpressure,
+            ):
+                tps_of.discard(tp)
+            removed[tp] = state
+        self.topics.keep({topic for topic, _ in self.partitions})
+        return removed, self.starts.cancel_look_up()
+
+    def mark_pending_revocation(
+        self, tps: Iterable[TopicPartition]
+    ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
+        """Stops fetching these; they can be committed until `complete_revocation`."""
+        states, effects = self._remove(tps)
+        self.revocations.add(states)
+        return states, effects
+
+    def complete_revocation(self, tps: Iterable[TopicPartition]) -> None:
+        """Other members may read and commit these now, unless they were assigned again."""
+        self.revocations.remove(tps)
+        left = [tp for tp in tps if tp not in self.partitions]
+        self.commit_state.forget(left)
+        for tp in left:
+            self.high_watermarks.pop(tp, None)
+            self._prioritized.pop(tp, None)
+
+    def on_partitions_lost(
+        self, tps: Collection[TopicPartition]
+    ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
+        """Drops partitions that other members may have: nothing of them is committed any more."""
+        removed, effects = self._remove(tps)
+        lost = self.revocations.lost(removed, tps)
+        self.abandon(lost)
+        self.complete_revocation(lost)
+        return lost, effects
+
+    def abandon(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
+        """Has a processor drop partitions that other members may have."""
+        if self.poll.processor is not None:
+            epochs = {state.assignment_epoch for state in states.values()}
+            self.poll.processor.abandon(states.values(), epochs)
+
+    def drop_all(self) -> list[Effect]:
+        """Reads nothing any more, because the member has failed."""
+        return self._remove(list(self.partitions))[1]
+
+    # Pauses and backpressure
+
+    def pause(self, tps: Iterable[TopicPartition]) -> None:
+        """Fetches and returns nothing of these until they are resumed."""
+        for tp in tps:
+            if tp not in self.paused:
+                self.paused.add(tp)
+                if self.poll.processor is not None:
+                    self.poll.processor.pause(self.partitions[tp])
+                if tp not in self._under_backpressure:
+                    self.poll.buffer.pause_buffered(self.partitions[tp])
+
+    def resume(self, tps: Iterable[TopicPartition]) -> list[Effect]:
+        """Fetches and returns records of paused partitions again."""
+        for tp in tps:
+            if tp in self.paused:
+                self.paused.discard(tp)
+                if tp not in self._under_backpressure:
+                    self.poll.buffer.resume_buffered(self.partitions[tp])
+                if self.poll.processor is not None:
+                    self.poll.processor.resume(self.partitions[tp])
+        return [Signal.WAKE_POLL]
+
+    def apply_backpressure(self, tp: TopicPartition) -> None:
+        """Fetches and returns nothing of a partition of which enough records are queued."""
+        if tp in self.partitions and tp not in self._under_backpressure:
+            self._under_backpressure.add(tp)
+            if tp not in self.paused:
+                self.poll.buffer.pause_buffered(self.partitions[tp])
+
+    def release_backpressure(self, tps: Iterable[TopicPartition] | None = None) -> list[Effect]:
+        """Fetches and returns records of these again, or of all partitions."""
+        effects: list[Effect] = []
+        for tp in [*self._under_backpressure] if tps is None else tps:
+            if tp in self._under_backpressure:
+                self._under_backpressure.discard(tp)
+                if tp in self.partitions and tp not in self.paused:
+                    self.poll.buffer.resume_buffered(self.partitions[tp])
+                effects.append(Signal.WAKE_POLL)
+        return effects
+
+    def rewind(
+        self, state: TopicPartitionState, offset: int, incomplete: IncompleteOffsets | None
+    ) -> list[Effect]:
+        """Goes back to `offset`, whose record was returned and not processed.
+
+        Offsets of `incomplete` are processed, and are not returned again. The position of a
+        revoked partition goes back, too: another member starts there.
+        """
+        if not self.is_current(state):
+            if state.has_position:
+                state.position = min(state.position, offset)
+            return []
+        epoch = state.to_commit(offset).leader_epoch
+        again, effects = self.seek(state.tp)
+        again.set_position(offset, epoch)
+        again.initial_offset = state.initial_offset
+        again.is_recreated, again.incomplete = state.is_recreated, incomplete
+        return effects
+
+    # Commits
+
+    def state_to_commit(self, tp: TopicPartition) -> TopicPartitionState | None:
+        """Returns the state of a partition that can be committed."""
+        state = self.partitions.get(tp)
+        return state if state is not None else self.revocations.state_of(tp)
+
+    def assignment_epoch_of(self, tp: TopicPartition) -> int | None:
+        """Returns the assignment epoch of a partition; None if it cannot be committed."""
+        state = self.state_to_commit(tp)
+        return None if state is None else state.assignment_epoch
+
+    def _committable(
+        self, tps: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, TopicPartitionState]:
+        states = self.revocations.committable() | self.partitions
+        return states if tps is None else {tp: states[tp] for tp in tps if tp in states}
+
+    def offsets_to_commit(
+        self, request: CommitRequest, now: float
+    ) -> dict[TopicPartition, ToCommit]:
+        """Returns the offsets of a commit whose turn it is."""
+        if request.kind is CommitKind.EXPLICIT:
+            return dict(request.offsets)
+        states = self._committable() if request.states is None else request.states
+        return self.processed.due(request, states, now)
+
+    def on_committed(
+        self, request: CommitRequest, offsets: Mapping[TopicPartition, ToCommit], now: float
+    ) -> None:
+        """The broker has committed these."""
+        self.commit_state.committed(offsets, now)
+        for tp in offsets:
+            if tp in request.baselines:
+                state, offset = request.baselines[tp]
+                state.committed_baseline = offset
+
+    def on_metadata_too_large(self, length: int) -> None:
+        """The broker refused a metadata of incomplete offsets of that length."""
+        self.processed.on_metadata_too_large(length)
+
+    def baselines(
+        self, tps: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, tuple[TopicPartitionState, int]]:
+        """Returns what is processed of these now: after an explicit commit, auto-commit leaves them
+        alone until more is processed.
+        """
+        states = self._committable([*tps])
+        return {tp: (states[tp], its.offset) for tp, its in self.processed.of(states).items()}

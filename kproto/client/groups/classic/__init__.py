@@ -1,0 +1,1 @@
+"""Members of classic groups (JoinGroup, SyncGroup, Heartbeat)."""

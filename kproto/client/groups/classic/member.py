@@ -1,0 +1,178 @@
+"""Sends the requests of a classic member: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+
+`MemberDriver` runs it, `membership` decides what follows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Coroutine
+from functools import partial
+from typing import Any, Final
+
+from ....messages.base import Request
+from ....messages.heartbeat_request import HeartbeatRequest
+from ....messages.leave_group_request import LeaveGroupRequest
+from ....protocol.error_codes import error_of_code
+from ....wire.errors import KprotoError
+from ...metadata.cluster import TopicInfo
+from ...metadata.cluster_view import ClusterView
+from ..driver import AssignmentListener, MemberDriver, Tell
+from ..effects import Join, Lead, Leave, MemberIdentity, Sync
+from ..group_errors import Meaning, meaning_of
+from ..group_protocol import GroupProtocolMismatchError, has_consumer_groups
+from ..leader import assigned, members_in, racks_of, refused_topic
+from ..settings import GroupSettings
+from .membership import ClassicMembership
+
+__all__ = ["AssignmentListener", "ClassicMember", "MemberIdentity"]
+
+#: Metadata of less than this age is not asked for again: a member that is alone begins earlier.
+_YOUNG_MS: Final = 100
+
+
+class ClassicMember(MemberDriver[ClassicMembership]):
+    """A member of a classic group."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        settings: GroupSettings,
+        owner: AssignmentListener,
+        *,
+        checks_group_first: bool = False,
+    ) -> None:
+        membership = ClassicMembership(settings, view.settings)
+        super().__init__(view, settings, owner, membership, checks_group_first=checks_group_first)
+
+    def _on_coordinator_moved(self) -> None:
+        self._membership.on_coordinator_moved(self._clock.monotonic())
+        self._changed.set()
+
+    def _on_topics_differ(self, change: str, now: float) -> None:
+        self._membership.request_rejoin(change, now)
+
+    # Steps
+
+    async def _ask(self, step: Join | Lead | Sync) -> Tell:
+        match step:
+            case Join():
+                return await self._join(step)
+            case Lead():
+                return await self._lead(step)
+            case Sync():
+                return await self._sync(step)
+
+    async def _check_kind(self) -> None:
+        """Checks the protocol of the group, if it may be the other. Raises
+        GroupProtocolMismatchError.
+        """
+        node = await self._view.group_coordinator(self.settings.group_id)
+        connection = self._view.connection_at_hand(node)
+        if connection is None:
+            connection = await self._coordinator.connection()
+        if not has_consumer_groups(connection.ranges):
+            return
+        if not await self._has_live_classic_members(connection):
+            raise GroupProtocolMismatchError("the group has no members of the classic one")
+
+    async def _join(self, step: Join) -> Tell:
+        if self.checks_group_first and self._membership.generation < 0:
+            await self._check_kind()
+        wanted = await self._topics_to_join(step.subscription)
+
+        def request() -> Request[Any]:
+            self._counts.joins += 1
+            return self._membership.join_request(wanted, self._listener.owned_partitions())
+
+        coordinator = self._coordinator
+        ask = coordinator.ask_for_id if self._membership.has_no_id else coordinator.ask_and_wait
+        response, sent_at = await ask(request)
+
+        def tell(now: float) -> None:
+            self._watch.joined(step.subscription, wanted)
+            self._act_on(self._membership.on_join_response(response, sent_at, now))
+            wants = self._membership.subscription
+            if wants is not None and wants != step.subscription:  # told while it was on its way
+                self._membership.request_rejoin(f"the subscription is now {wants}", now)
+
+        return tell
+
+    async def _lead(self, step: Lead) -> Tell:
+        told = members_in(step.members)
+        for member_id, error in told.unreadable.items():
+            text = "member %s says what cannot be read, and gets nothing: %s"
+            self._say(text, member_id, error, level=logging.WARNING)
+        topics = await self._topics(told.topics)
+        subscription = self._membership.subscription
+        if subscription is not None:
+            refused = refused_topic(topics, subscription.topics)
+            if refused is not None:
+                raise refused
+        there = racks_of(topics, self._view.cluster)
+        assignment = {} if step.skip else assigned(step.assignor, there, told.members)
+
+        def tell(now: float) -> None:
+            self._watch.lead(told.topics, there)
+            self._schedule_refresh()
+            self._membership.on_assignment_computed(assignment)
+
+        return tell
+
+    async def _topics(self, names: Collection[str]) -> list[TopicInfo]:
+        """Returns the topics of the group, with current metadata."""
+        view = self._view
+        young = self._clock.monotonic() - _YOUNG_MS / 1000
+        known = [
+            view.cluster.topics[name]
+            for name in names
+            if name in view.cluster.topics and view.heard_since(name, young)
+        ]
+        return known if len(known) == len(names) else await view.refresh(names)
+
+    async def _sync(self, step: Sync) -> Tell:
+        response, sent_at = await self._coordinator.ask_and_wait(lambda: step.request)
+        return lambda now: self._act_on(self._membership.on_sync_response(response, sent_at, now))
+
+    async def _send_leave_once(self, step: Leave) -> None:
+        """Tells the coordinator. Raises errors that a retry may solve."""
+        group_id = self.settings.group_id
+        try:
+            connection = await self._coordinator.connection()
+            version = connection.version_of(LeaveGroupRequest)
+            answer = await connection.request(step.request(group_id, version), version=version)
+        except KprotoError:
+            self._coordinator.forget()
+            raise
+        codes = [answer.error_code, *(each.error_code for each in answer.members)]
+        self._check_leave_response(codes, meaning_of)
+
+    # Heartbeats
+
+    def _heartbeat_to_send(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:
+        request = self._membership.heartbeat(now)
+        return None if request is None else partial(self._send_heartbeat, request)
+
+    async def _send_heartbeat(self, request: HeartbeatRequest) -> Tell:
+        its = self.settings
+        timeout_ms = self._heartbeat_timeout_ms(its.heartbeat_interval_ms, its.session_timeout_ms)
+        sent_at = self._clock.monotonic()
+        error: KprotoError | None = None
+        try:
+            connection = await self._coordinator.free_connection()
+            sent_at = self._clock.monotonic()
+            answer = await connection.request(request, timeout_ms=timeout_ms)
+        except KprotoError as lost:
+            error = lost
+        else:
+            if answer.error_code:
+                what = f"heartbeat: group {self.settings.group_id!r}"
+                error = error_of_code(answer.error_code, what)
+
+        def tell(now: float) -> None:
+            meaning = self._membership.on_heartbeat_response(request, error, sent_at, now)
+            self._act_on(meaning)
+            if error is None or meaning is Meaning.REBALANCE:
+                self._counts.heartbeats += 1
+
+        return tell

@@ -1,0 +1,105 @@
+"""Defines the phases and the transition table of a classic member.
+
+Each row names its KIP. `membership` decides what is done in a phase.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, TypeAlias
+
+__all__ = ["ACCEPTING_COMMITS", "HEARTBEATING", "TRANSITIONS", "Event", "Phase"]
+
+
+class Phase(Enum):
+    """The phase of a member."""
+
+    UNSUBSCRIBED = "in no group"
+    REVOKING = "revoking partitions that it may not keep in a rebalance"
+    JOINING = "JoinGroup is in flight"
+    LEADING = "computing the assignment as the leader"
+    SYNCING = "SyncGroup is in flight"
+    ASSIGNING = "applying its assignment"
+    STABLE = "in a generation"
+    PREPARE_LEAVING = "revoking all partitions, before it leaves"
+    LEAVING = "LeaveGroup is in flight"
+    FATAL = "ended"
+
+
+class Event(Enum):
+    """The events of a member."""
+
+    SUBSCRIBED = "the consumer has subscribed"
+    REBALANCE = "a rebalance starts, by the broker or by this member"
+    REVOKED = "the partitions are revoked"
+    JOINED = "the group has a generation, and another leader"
+    ELECTED_LEADER = "the group has a generation, and this member leads"
+    ASSIGNMENT_COMPUTED = "the assignment is computed"
+    SYNCED = "SyncGroup brought the assignment"
+    ASSIGNMENT_APPLIED = "the assignment is applied"
+    LOST = "the generation or the member id is not valid any more, or may not be"
+    COORDINATOR_MOVED = "another broker coordinates"
+    LEAVE_REQUESTED = "the member shall leave, for a time or for good"
+    LEFT = "the coordinator was told, or its time is over"
+    CLOSED = "it has left for good"
+
+
+_P: TypeAlias = Phase
+_E: TypeAlias = Event
+
+#: Phase and event -> the next phase. Any other event changes nothing. A phase that follows itself
+#: starts again: the running effect is outdated.
+TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
+    (_P.UNSUBSCRIBED, _E.SUBSCRIBED): _P.REVOKING,
+    (_P.UNSUBSCRIBED, _E.CLOSED): _P.FATAL,
+    # Eager members revoke all before they join, cooperative ones unwanted partitions (KIP-429).
+    (_P.REVOKING, _E.REVOKED): _P.JOINING,
+    (_P.REVOKING, _E.LOST): _P.REVOKING,  # partitions in revocation are lost
+    (_P.REVOKING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
+    # The broker holds JoinGroup until all members have joined (KIP-62). A rebalance that begins
+    # meanwhile is this one.
+    (_P.JOINING, _E.JOINED): _P.SYNCING,
+    (_P.JOINING, _E.ELECTED_LEADER): _P.LEADING,
+    (_P.JOINING, _E.LOST): _P.REVOKING,
+    (_P.JOINING, _E.COORDINATOR_MOVED): _P.JOINING,
+    (_P.JOINING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
+    (_P.LEADING, _E.ASSIGNMENT_COMPUTED): _P.SYNCING,
+    (_P.LEADING, _E.LOST): _P.REVOKING,
+    (_P.LEADING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
+    (_P.SYNCING, _E.SYNCED): _P.ASSIGNING,
+    (_P.SYNCING, _E.REBALANCE): _P.REVOKING,  # SyncGroup says so: KIP-568
+    (_P.SYNCING, _E.LOST): _P.REVOKING,
+    (_P.SYNCING, _E.COORDINATOR_MOVED): _P.SYNCING,
+    (_P.SYNCING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
+    # A rebalance waits until the assignment is applied; so does the one by which a cooperative
+    # member hands over revoked partitions (KIP-429).
+    (_P.ASSIGNING, _E.ASSIGNMENT_APPLIED): _P.STABLE,
+    (_P.ASSIGNING, _E.LOST): _P.REVOKING,
+    (_P.ASSIGNING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
+    (_P.STABLE, _E.REBALANCE): _P.REVOKING,
+    (_P.STABLE, _E.LOST): _P.REVOKING,
+    (_P.STABLE, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
+    (_P.PREPARE_LEAVING, _E.REVOKED): _P.LEAVING,
+    (_P.PREPARE_LEAVING, _E.LOST): _P.PREPARE_LEAVING,
+    (_P.LEAVING, _E.LEFT): _P.UNSUBSCRIBED,
+    (_P.LEAVING, _E.CLOSED): _P.FATAL,
+}
+
+#: Phases in which a member with a generation sends heartbeats. While it joins, too: the response
+#: shows that the broker is alive and knows the member.
+HEARTBEATING: Final = frozenset(
+    (
+        _P.REVOKING,
+        _P.JOINING,
+        _P.LEADING,
+        _P.SYNCING,
+        _P.ASSIGNING,
+        _P.STABLE,
+        _P.PREPARE_LEAVING,
+    )
+)
+
+#: Phases in which offsets can be committed: brokers take none between JoinGroup and SyncGroup.
+ACCEPTING_COMMITS: Final = frozenset(
+    (_P.REVOKING, _P.JOINING, _P.ASSIGNING, _P.STABLE, _P.PREPARE_LEAVING)
+)

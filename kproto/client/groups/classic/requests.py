@@ -1,0 +1,107 @@
+"""Builds the requests of a classic member. Plain functions; `effects` builds LeaveGroup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ....messages.heartbeat_request import HeartbeatRequest
+from ....messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from ....messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from ....protocol.consumer_protocol import PROTOCOL_TYPE
+from ....wire.errors import ConfigurationError
+from ...metadata.cluster import TopicPartition
+from ..assignor import Assignor
+from ..assignors.subscriptions import NO_GENERATION, Subscription
+from ..effects import LONGEST_REASON
+from ..protocol_data import subscription_bytes
+from ..settings import GroupSettings
+
+__all__ = ["Last", "heartbeat_request", "join_request", "sync_request"]
+
+
+class Last(NamedTuple):
+    """The last assignment of a member by an assignor, and its generation."""
+
+    places: tuple[TopicPartition, ...] = ()
+    generation: int = NO_GENERATION
+
+
+def join_request(
+    settings: GroupSettings,
+    member_id: str,
+    told: Subscription,
+    last: Mapping[str, Last],
+    reason: str,
+) -> JoinGroupRequest:
+    """Returns the JoinGroup of a member with the subscription `told`; `last` is by assignor.
+
+    Raises ConfigurationError for a fault of a user's own assignor.
+    """
+    return JoinGroupRequest(
+        group_id=settings.group_id,
+        session_timeout_ms=settings.session_timeout_ms,
+        rebalance_timeout_ms=settings.max_poll_interval_ms,
+        member_id=member_id,
+        group_instance_id=settings.instance_id,
+        protocol_type=PROTOCOL_TYPE,
+        protocols=[
+            JoinGroupRequestProtocol(
+                name=each.name,
+                metadata=subscription_bytes(
+                    told._replace(user_data=_user_data(each, told, last.get(each.name, Last())))
+                ),
+            )
+            for each in settings.chosen
+        ],
+        reason=reason[:LONGEST_REASON],
+    )
+
+
+def sync_request(
+    settings: GroupSettings,
+    member_id: str,
+    generation: int,
+    protocol: str,
+    assignments: Mapping[str, bytes],
+) -> SyncGroupRequest:
+    """Returns the SyncGroup of a member; with the `assignments` of all if it leads."""
+    return SyncGroupRequest(
+        group_id=settings.group_id,
+        generation_id=generation,
+        member_id=member_id,
+        group_instance_id=settings.instance_id,
+        protocol_type=PROTOCOL_TYPE,  # KIP-559
+        protocol_name=protocol,
+        assignments=[
+            SyncGroupRequestAssignment(member_id=each, assignment=data)
+            for each, data in assignments.items()
+        ],
+    )
+
+
+def heartbeat_request(settings: GroupSettings, member_id: str, generation: int) -> HeartbeatRequest:
+    """Returns the heartbeat of a member in a generation."""
+    return HeartbeatRequest(
+        group_id=settings.group_id,
+        generation_id=generation,
+        member_id=member_id,
+        group_instance_id=settings.instance_id,
+    )
+
+
+def _user_data(assignor: Assignor, told: Subscription, last: Last) -> bytes | None:
+    if assignor.user_data is None:
+        return None
+    try:
+        data = assignor.user_data(told.topics, last.places, last.generation)
+    except Exception as error:
+        raise ConfigurationError(
+            f"user_data of the assignor {assignor.name!r} raised {error!r}"
+        ) from error
+    if data is not None and not isinstance(data, bytes):
+        raise ConfigurationError(
+            f"user_data of the assignor {assignor.name!r} returned {data!r:.80}; it must be "
+            "bytes, or None"
+        )
+    return data

@@ -1,0 +1,1 @@
+"""Members of groups of the consumer protocol (KIP-848)."""

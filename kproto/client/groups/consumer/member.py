@@ -1,0 +1,209 @@
+"""Sends the requests of a member of the consumer protocol (KIP-848).
+
+`MemberDriver` runs it, `membership` decides what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+from ....messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from ....messages.describe_configs_request import DescribeConfigsRequest
+from ....wire.errors import KprotoError, UnsupportedVersionError
+from ...core.retry import Remedy, remedy_of
+from ...metadata.cluster_view import ClusterView
+from ...network.connection import BrokerConnection
+from ..driver import AssignmentListener, MemberDriver, Tell
+from ..effects import LeaveByHeartbeat, Prepare, Resolve
+from ..group_protocol import GroupProtocolMismatchError, check_pattern, has_consumer_groups
+from ..settings import GroupSettings
+from ..subscription import Subscription
+from .heartbeat_errors import meaning_of
+from .heartbeats import JOINS, Beat
+from .membership import ConsumerMembership
+from .phases import Phase
+from .session_timeout import is_denied, session_in, session_request
+
+__all__ = ["ConsumerMember"]
+
+#: A coordinator that so often in a row says nothing when it is asked for the session is joined
+#: without: the member goes by its interval then.
+_MOST_UNANSWERED: Final = 3
+
+
+class ConsumerMember(MemberDriver[ConsumerMembership]):
+    """A member of a group whose broker assigns."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        settings: GroupSettings,
+        owner: AssignmentListener,
+        *,
+        checks_group_first: bool = False,
+    ) -> None:
+        name_of = view.cluster.topic_name
+        membership = ConsumerMembership(
+            settings, view.settings, name_of, may_change=checks_group_first
+        )
+        super().__init__(view, settings, owner, membership, checks_group_first=checks_group_first)
+        self._asks_session = True  # until it is denied
+        self._session_old_at = 0.0
+        self._unanswered = 0  # so often in a row that question was
+
+    def _on_topics_differ(self, change: str, now: float) -> None:
+        subscription = self._membership.subscription
+        if subscription is None or subscription.pattern is None:
+            return
+        if not self._watch.is_of(subscription):
+            return  # what matches that is asked for next
+        self._say("%s", change)
+        topics = self._watch.matching
+        self._watch.joined(subscription, topics)
+        self._membership.matched(topics, now)
+
+    # Steps
+
+    async def _ask(self, step: Prepare | Resolve) -> Tell:
+        if isinstance(step, Prepare):
+            return await self._prepare(step)
+        return await self._resolve(step)
+
+    async def _prepare(self, step: Prepare) -> Tell:
+        """Finds a coordinator that supports the protocol, and the topics that match a pattern."""
+        if self._membership.phase is Phase.JOINING:
+            connection = await self._check_kind(step)
+            session_ms = await self._session_told(connection)
+            self._membership.session_told(session_ms)
+        wanted = await self._topics_to_join(step.subscription)
+
+        def tell(now: float) -> None:
+            self._watch.joined(step.subscription, wanted)
+            self._membership.prepared(step, wanted, now)
+
+        return tell
+
+    async def _session_told(self, connection: BrokerConnection) -> int | None:
+        """Returns the session timeout of the group in ms, if its coordinator discloses it.
+
+        A member without the ACL does not ask again, because brokers log such requests. Raises
+        errors that a retry may solve: a member that guesses may read while another has started.
+        """
+        its = self._membership
+        asked_at = self._clock.monotonic()
+        self._session_old_at = asked_at + its.session_ms / 1000
+        if not self._asks_session or DescribeConfigsRequest.API_KEY not in connection.ranges:
+            return None
+        timeout_ms = self._heartbeat_timeout_ms(its.interval_ms, its.session_ms)
+        request = session_request(self.settings.group_id)
+        try:
+            answer = await connection.request(request, timeout_ms=timeout_ms)
+        except KprotoError as error:
+            self._unanswered += 1
+            if remedy_of(error) is Remedy.FAIL or self._unanswered > _MOST_UNANSWERED:
+                return None
+            raise
+        self._unanswered = 0
+        told = session_in(answer)
+        self._asks_session = not is_denied(answer)
+        if told is not None:
+            self._session_old_at = asked_at + told / 1000
+        return told
+
+    async def _check_kind(self, step: Prepare) -> BrokerConnection:
+        """Checks the protocol of the group, if it may be the other; returns its coordinator.
+
+        Raises GroupProtocolMismatchError.
+        """
+        group_id = self.settings.group_id
+        connection = await self._coordinator.connection()
+        self._check_known(connection, step.subscription)
+        if self.checks_group_first and await self._has_live_classic_members(connection):
+            check_pattern(step.subscription, group_id, "with members")
+            raise GroupProtocolMismatchError("the group has members of that")
+        return connection
+
+    def _check_known(self, connection: BrokerConnection, subscription: Subscription) -> None:
+        """Checks that a coordinator supports the protocol: during an upgrade or downgrade another
+        broker may coordinate.
+
+        Raises GroupProtocolMismatchError if it does not and the member may be a classic one, else
+        UnsupportedVersionError, and ConfigurationError for a pattern of the broker.
+        """
+        group_id = self.settings.group_id
+        if has_consumer_groups(connection.ranges):
+            return
+        why = "by its coordinator, which is older than the consumer protocol"
+        check_pattern(subscription, group_id, why)
+        if self.checks_group_first:
+            raise GroupProtocolMismatchError("the coordinator knows no other")
+        raise UnsupportedVersionError(
+            f"the coordinator of group {group_id!r} has no ConsumerGroupHeartbeat (KIP-848, "
+            'Kafka 4.0): leave group_protocol at "auto", or use "classic"'
+        )
+
+    async def _resolve(self, step: Resolve) -> Tell:
+        with suppress(KprotoError):
+            await self._view.refresh_ids(step.ids)
+        return self._membership.resolved
+
+    async def _send_leave_once(self, step: LeaveByHeartbeat) -> None:
+        group_id = self.settings.group_id
+        try:
+            connection = await self._coordinator.connection()
+            answer = await connection.request(step.request(group_id))
+        except KprotoError:
+            self._coordinator.forget()
+            raise
+        self._check_leave_response([answer.error_code], meaning_of)
+
+    # Heartbeats
+
+    def _heartbeat_to_send(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:
+        its = self._membership
+        if its.heartbeat_due(now):
+            return self._send_heartbeat
+        is_old = self._asks_session and now >= self._session_old_at
+        return self._ask_session if is_old and its.is_reading and its.epoch > JOINS else None
+
+    async def _ask_session(self) -> Tell:
+        """Refreshes the session timeout; it stays if no broker discloses it."""
+        told: int | None = None
+        with suppress(KprotoError):
+            told = await self._session_told(await self._coordinator.connection())
+        if told is None:
+            return lambda now: None
+        return lambda now: self._membership.session_told(told)
+
+    async def _send_heartbeat(self) -> Tell:
+        membership = self._membership
+        outcome: ConsumerGroupHeartbeatResponse | KprotoError
+        beat: Beat | None = None
+        try:
+            connection = await self._coordinator.connection()
+            if membership.subscription is not None:
+                self._check_known(connection, membership.subscription)
+            version = connection.version_of(ConsumerGroupHeartbeatRequest)
+            beat = membership.heartbeat(version, self._clock.monotonic())
+            if beat is None:
+                return lambda now: None
+            self._counts.joins += beat.request.member_epoch == JOINS
+            interval_ms, session_ms = membership.interval_ms, membership.session_ms
+            timeout_ms = self._heartbeat_timeout_ms(interval_ms, session_ms)
+            outcome = await connection.request(beat.request, version=version, timeout_ms=timeout_ms)
+        except KprotoError as error:
+            outcome = error
+
+        def tell(now: float) -> None:
+            if beat is None:
+                assert isinstance(outcome, KprotoError)
+                self._act_on(membership.on_heartbeat_not_sent(outcome, now))
+                return
+            self._act_on(membership.on_heartbeat_response(beat, outcome, now))
+            if not isinstance(outcome, KprotoError) and not outcome.error_code:
+                self._counts.heartbeats += 1
+
+        return tell

@@ -1,0 +1,58 @@
+"""Lists settings that a group protocol ignores, and what replaces them.
+
+No setting of a user is ignored silently: it is refused if the user chose the protocol, as in Java's
+consumer, and logged if the protocol is determined later. Plain data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["BY_HAND", "IN_CLASSIC", "IN_CONSUMER", "unused"]
+
+#: Of a member of the consumer protocol (KIP-848). Java refuses these, and named assignors.
+IN_CONSUMER: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "assignors": "the broker says who reads what: name its assignor by server_assignor "
+        "(group.consumer.assignors)",
+        "session_timeout_ms": "the broker says when a member is gone: set "
+        "group.consumer.session.timeout.ms there, or consumer.session.timeout.ms of the group",
+        "heartbeat_interval_ms": "the broker says how often a member is to be heard of: set "
+        "group.consumer.heartbeat.interval.ms there, or consumer.heartbeat.interval.ms of the "
+        "group",
+    }
+)
+
+#: Of a member of a classic group; Java refuses it too.
+IN_CLASSIC: Final[Mapping[str, str]] = MappingProxyType(
+    {"server_assignor": "its members say who reads what: name `assignors`"}
+)
+
+_NO_MEMBER: Final = "who reads partitions by hand is no member of the group"
+
+#: Of a consumer that reads what it is given.
+BY_HAND: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys(
+        (
+            "instance_id",
+            "group_protocol",
+            "server_assignor",
+            "assignors",
+            "session_timeout_ms",
+            "heartbeat_interval_ms",
+            "max_poll_interval_ms",
+            "leave",
+            "leave_timeout_ms",
+        ),
+        _NO_MEMBER,
+    )
+)
+
+
+def unused(given: Collection[str], table: Mapping[str, str], where: str) -> list[str]:
+    """Yields a sentence for each setting that was `given` and is ignored there."""
+    return [
+        f"{name} counts for nothing {where}: {why}" for name, why in table.items() if name in given
+    ]

@@ -1,0 +1,129 @@
+"""Computes the assignment of a group, as its leader: from subscriptions and metadata.
+
+Plain functions on plain data; the driver requests the metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from ...messages.join_group_response import JoinGroupResponseMember
+from ...protocol.error_codes import code_of, error_of_code
+from ...wire.errors import BrokerResponseError, ConfigurationError, DecodeError
+from ..metadata.cluster import Cluster, TopicInfo, TopicPartition
+from .assignor import ASSIGNORS, Assignor
+from .assignors.subscriptions import Assignment, Subscription, TopicRacks
+from .protocol_data import read_subscription
+from .topic_watch import partition_count
+
+__all__ = ["MemberSubscriptions", "assigned", "members_in", "racks_of", "refused_topic"]
+
+#: Errors of a topic that no time mends: a member that subscribed to it by name is told.
+_REFUSED: Final = frozenset(map(code_of, ("TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPTION")))
+
+
+class MemberSubscriptions(NamedTuple):
+    """The subscriptions of all members, and the errors of those that could not be decoded."""
+
+    members: dict[str, Subscription]
+    unreadable: dict[str, DecodeError]
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Returns all subscribed topics."""
+        return frozenset(topic for each in self.members.values() for topic in each.topics)
+
+
+def members_in(members: Iterable[JoinGroupResponseMember]) -> MemberSubscriptions:
+    """Returns the subscriptions in a JoinGroup response. A member with a broken one gets nothing.
+
+    So one member with broken bytes does not fail each leader in turn, and the group with it.
+    """
+    told = MemberSubscriptions({}, {})
+    for each in members:
+        try:
+            told.members[each.member_id] = read_subscription(each.metadata, each.group_instance_id)
+        except DecodeError as error:
+            told.unreadable[each.member_id] = error
+            told.members[each.member_id] = Subscription((), instance_id=each.group_instance_id)
+    return told
+
+
+def racks_of(topics: Iterable[TopicInfo], cluster: Cluster) -> TopicRacks:
+    """Returns the existing topics, with the racks of the replicas of each partition."""
+    racks = cluster.racks
+    return {
+        info.name: [
+            frozenset(racks[node] for node in info.partitions[at].replicas if node in racks)
+            for at in range(count)
+        ]
+        for info in topics
+        if (count := partition_count(info))
+    }
+
+
+def refused_topic(topics: Iterable[TopicInfo], own: Iterable[str]) -> BrokerResponseError | None:
+    """Returns the error of a subscribed topic that this member can never read, if there is one."""
+    names = frozenset(own)
+    for info in topics:
+        if info.error_code in _REFUSED and info.name in names:
+            return error_of_code(info.error_code, f"subscribing to topic {info.name!r}")
+    return None
+
+
+def assigned(
+    assignor: Assignor, topics: TopicRacks, members: Mapping[str, Subscription]
+) -> Assignment:
+    """Returns the assignment. Raises ConfigurationError for a fault of a user's own assignor."""
+    wanted = {topic for member in members.values() for topic in member.topics}
+    there = {topic: racks for topic, racks in topics.items() if topic in wanted}
+    if assignor is ASSIGNORS.get(assignor.name):
+        found = assignor.assign(there, members)
+        return {member_id: list(places) for member_id, places in found.items()}
+    try:
+        found = assignor.assign(there, dict(members))
+        ours = {member_id: list(places) for member_id, places in found.items()}
+    except Exception as error:
+        raise ConfigurationError(f"the assignor {assignor.name!r} raised {error!r}") from error
+    _check(assignor, there, members, ours)
+    return {member_id: ours.get(member_id, []) for member_id in members}
+
+
+def _check(
+    assignor: Assignor,
+    topics: TopicRacks,
+    members: Mapping[str, Subscription],
+    found: Mapping[str, list[TopicPartition]],
+) -> None:
+    """Refuses an assignment of a partition to two members, or to a member without its topic."""
+    readers: dict[TopicPartition, str] = {}
+    if assignor.cooperative:
+        held = {place: each for each, member in members.items() for place in member.owned}
+    else:
+        held = {}
+
+    def refuse(what: str) -> ConfigurationError:
+        return ConfigurationError(f"the assignor {assignor.name!r} {what}")
+
+    for member_id, places in found.items():
+        member = members.get(member_id)
+        if member is None:
+            raise refuse(f"gives partitions to {member_id!r}, which is no member of the group")
+        for place in places:
+            if not isinstance(place, tuple) or tuple(map(type, place)) != (str, int):
+                raise refuse(f"gives {place!r}, which is no partition as (topic, number)")
+            topic, partition = place
+            name = f"{topic}[{partition}]"
+            if topic not in topics or not 0 <= partition < len(topics[topic]):
+                raise refuse(f"gives {name}, which is not there")
+            if topic not in member.topics:
+                raise refuse(f"gives {name} to {member_id!r}, which does not want {topic!r}")
+            if place in readers:
+                raise refuse(f"gives {name} to {readers[place]!r} and to {member_id!r}")
+            readers[place] = member_id
+            if held.get(place, member_id) != member_id and place in members[held[place]].owned:
+                raise refuse(
+                    f"is cooperative and gives {name} to {member_id!r} while {held[place]!r} reads "
+                    "it: leave it out once, and it is free in the next rebalance"
+                )

@@ -1,0 +1,220 @@
+"""Selects the group protocol of a member, and changes it if the group uses the other.
+
+The member checks its group before it joins. If the group needs the other protocol, the member ends
+and one of the other protocol starts; the listener does not notice. `group_protocol` has the
+decisions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from functools import partial
+from typing import Final, Protocol
+
+from ...clock import Timer
+from ...wire.errors import BrokerResponseError, KprotoError
+from ...wire.uuid import Uuid
+from ..metadata.cluster import TopicPartition
+from ..metadata.cluster_view import ClusterView
+from ..observing.lines import say
+from .backoff import Backoff
+from .classic.member import ClassicMember
+from .consumer.member import ConsumerMember
+from .effects import MemberIdentity
+from .group_protocol import (
+    GroupProtocol,
+    GroupProtocolMismatchError,
+    check_pattern,
+    first_kind,
+    has_consumer_groups,
+    may_change,
+)
+from .ignored_settings import IN_CLASSIC, IN_CONSUMER, unused
+from .settings import GroupSettings
+from .subscription import Subscription
+
+__all__ = ["GroupMember"]
+
+#: So often in a row a group may turn out to be of the other kind. Behind that it is of neither, and
+#: the classic member that is next says what the broker has against it.
+_MOST_CHANGES: Final = 2
+
+
+class _Listener(Protocol):
+    """The `AssignmentListener`, by the names that the consumer has."""
+
+    def owned_partitions(self) -> Collection[TopicPartition]: ...
+    async def revoke(self, tps: Collection[TopicPartition], until: float) -> None: ...
+    async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None: ...
+    async def assign(self, tps: Collection[TopicPartition]) -> None: ...
+    def on_member_failed(self, error: KprotoError) -> None: ...
+    def poll_interval_exceeded(self, now: float) -> bool: ...
+
+
+class GroupMember:
+    """The member of a group by its `settings`, of the protocol that its group has."""
+
+    def __init__(self, view: ClusterView, settings: GroupSettings, owner: _Listener) -> None:
+        self.settings = settings
+        self._view = view
+        self._owner = owner
+        self._subscription: Subscription | None = None
+        self._changes = Backoff(view.settings)
+        self._timer: Timer | None = None
+        self._is_ending = False
+        self._has_told = False  # of settings that count for nothing in its kind of group
+        self.kind = first_kind(settings)
+        self._member = self._made(checks_group_first=may_change(settings))
+
+    def _made(self, *, checks_group_first: bool) -> ClassicMember | ConsumerMember:
+        made = ClassicMember if self.kind is GroupProtocol.CLASSIC else ConsumerMember
+        return made(
+            self._view,
+            self.settings,
+            _Behind(self, self._owner),
+            checks_group_first=checks_group_first,
+        )
+
+    # What others ask and say
+
+    @property
+    def identity(self) -> MemberIdentity | None:
+        """Returns the identity for commits now; None while no commit would be accepted."""
+        return self._member.identity
+
+    @property
+    def assignment_valid_until(self) -> float:
+        """Returns until when the assignment is surely this member's, in seconds of the clock."""
+        return self._member.assignment_valid_until
+
+    def start(self) -> None:
+        """Joins the group, if there is a subscription."""
+        if (
+            self._member.checks_group_first
+            and self.kind is GroupProtocol.CONSUMER
+            and self._is_of_old_brokers()
+        ):
+            self.kind = GroupProtocol.CLASSIC  # the member would find that out later
+            self._member = self._made(checks_group_first=True)
+            if self._subscription is not None:
+                self._member.subscribe(self._subscription)
+        self._member.start()
+
+    def _is_of_old_brokers(self) -> bool:
+        """True if the known brokers support classic groups only."""
+        view, wanted = self._view, self._subscription
+        if wanted is not None and wanted.remote is not None:
+            return False
+        brokers = map(view.connection_at_hand, view.cluster.brokers)
+        known = [has_consumer_groups(each.ranges) for each in brokers if each is not None]
+        return bool(known) and not any(known)
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Replaces the subscription. Raises ConfigurationError."""
+        if self.kind is GroupProtocol.CLASSIC:
+            why = f"by group_protocol={self.settings.group_protocol!r}"
+            if self.settings.names_assignors:
+                why = "as assignors are named"
+            elif self.settings.group_protocol == "auto":
+                why = "with members"
+            check_pattern(subscription, self.settings.group_id, why)
+        self._subscription = subscription
+        self._member.subscribe(subscription)
+
+    def unsubscribe(self) -> None:
+        """Revokes all partitions, and leaves the group unless the member is static."""
+        self._subscription = None
+        self._member.unsubscribe()
+
+    def request_rejoin(self, reason: str) -> None:
+        """Requests a rebalance; ignored if the broker assigns."""
+        self._member.request_rejoin(reason)
+
+    def on_topics_changed(self) -> None:
+        """Notes that metadata may have new topics or partitions."""
+        self._member.on_topics_changed()
+
+    def on_poll(self) -> None:
+        """Notes a poll: a member that left because its consumer was too slow joins again."""
+        self._member.on_poll()
+
+    def is_assigned(self, place: TopicPartition, topic_id: Uuid) -> bool:
+        """True if a partition is assigned by that topic id."""
+        return self._member.is_assigned(place, topic_id)
+
+    def on_commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
+        """Passes the error of an OffsetCommit of `identity` to the member."""
+        self._member.on_commit_refused(error, identity)
+
+    async def leave(self, leave: bool, reason: str = "the consumer is closed") -> None:
+        """Revokes all partitions, tells the coordinator if `leave`, and ends the member."""
+        self._end()
+        await self._member.leave(leave, reason)
+
+    async def close(self) -> None:
+        """Ends the member at once, without a word to the coordinator."""
+        self._end()
+        await self._member.close()
+
+    def _end(self) -> None:
+        self._is_ending = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # Changing over
+
+    def is_in(self) -> None:
+        """Notes that the group has the protocol of the member."""
+        self._changes.succeeded()
+        if not self._has_told:
+            self._has_told = True
+            table = IN_CONSUMER if self.kind is GroupProtocol.CONSUMER else IN_CLASSIC
+            for sentence in unused(self.settings.given, table, f"in a {self.kind.value} group"):
+                say(logging.WARNING, "group %s: %s", self.settings.group_id, sentence)
+
+    def ended(self, error: KprotoError) -> None:
+        """Notes that the member has ended, for good or to be replaced by one of the other
+        protocol.
+        """
+        if not isinstance(error, GroupProtocolMismatchError):
+            self._owner.on_member_failed(error)
+        elif not self._is_ending:
+            now = self._view.clock.monotonic()
+            self._changes.failed(now, at_once=True)
+            seconds = max(0.0, self._changes.not_before - now)
+            self._timer = self._view.clock.call_later(seconds, partial(self._change, error))
+
+    def _change(self, why: GroupProtocolMismatchError) -> None:
+        """Continues with the other protocol, which checks the group once more."""
+        self._timer = None
+        self.kind = (
+            GroupProtocol.CONSUMER if self.kind is GroupProtocol.CLASSIC else GroupProtocol.CLASSIC
+        )
+        text = "group %s: a member of the %s protocol, as %s"
+        say(logging.INFO, text, self.settings.group_id, self.kind.value, why)
+        checks_group_first = not why.is_certain and self._changes.count <= _MOST_CHANGES
+        self._member = self._made(checks_group_first=checks_group_first)
+        if self._subscription is not None:
+            self._member.subscribe(self._subscription)
+        self._member.start()
+
+
+class _Behind:
+    """Wraps the listener for a member that may not be the last."""
+
+    def __init__(self, member: GroupMember, owner: _Listener) -> None:
+        self._member = member
+        self._owner = owner
+        self.owned_partitions = owner.owned_partitions
+        self.revoke = owner.revoke
+        self.on_partitions_lost = owner.on_partitions_lost
+        self.poll_interval_exceeded = owner.poll_interval_exceeded
+
+    async def assign(self, places: Collection[TopicPartition]) -> None:
+        self._member.is_in()
+        await self._owner.assign(places)
+
+    def on_member_failed(self, error: KprotoError) -> None:
+        self._member.ended(error)

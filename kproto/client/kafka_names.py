@@ -1,0 +1,113 @@
+"""Takes Kafka's names of settings beside the short ones: `auto_offset_reset` is `start`.
+
+A table per call. Dots of Kafka's names are underscores, as in keyword arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+
+from ..wire.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from .groups.assignor import Assignor
+    from .producer.record_validation import CompressionName
+
+__all__ = [
+    "CONSUMER_NAMES",
+    "GROUP_CONSUMER_NAMES",
+    "PRODUCER_NAMES",
+    "ConsumerNames",
+    "GroupConsumerNames",
+    "ProducerNames",
+    "with_short_names",
+]
+
+
+class ProducerNames(TypedDict, total=False):
+    """Kafka's names of the arguments of `Client.producer`."""
+
+    compression_type: CompressionName
+    batch_size: int
+    buffer_memory: int
+    max_in_flight_requests_per_connection: int
+    enable_idempotence: bool
+
+
+class ConsumerNames(TypedDict, total=False):
+    """Kafka's names of the arguments of `Client.consumer`."""
+
+    auto_offset_reset: Literal["earliest", "latest"]
+    fetch_max_wait_ms: int
+    isolation_level: Literal["read_committed", "read_uncommitted"]
+
+
+class GroupConsumerNames(TypedDict, total=False):
+    """Kafka's names of the arguments of `Client.consumer` with a group."""
+
+    auto_offset_reset: Literal["earliest", "latest", "none"]
+    fetch_max_wait_ms: int
+    isolation_level: Literal["read_committed", "read_uncommitted"]
+    enable_auto_commit: bool
+    group_instance_id: str
+    group_remote_assignor: str
+    partition_assignment_strategy: Sequence[str | Assignor]
+
+
+PRODUCER_NAMES: Final[Mapping[str, str]] = {
+    "compression_type": "compression",
+    "batch_size": "batch_bytes",
+    "buffer_memory": "buffer_bytes",
+    "max_in_flight_requests_per_connection": "max_in_flight",
+    "enable_idempotence": "idempotent",
+}
+
+CONSUMER_NAMES: Final[Mapping[str, str]] = {
+    "auto_offset_reset": "start",
+    "fetch_max_wait_ms": "max_wait_ms",
+    "isolation_level": "read_committed",
+}
+
+GROUP_CONSUMER_NAMES: Final[Mapping[str, str]] = {
+    **CONSUMER_NAMES,
+    "enable_auto_commit": "auto_commit",
+    "group_instance_id": "instance_id",
+    "group_remote_assignor": "server_assignor",
+    "partition_assignment_strategy": "assignors",
+}
+
+_ISOLATION_LEVELS: Final = {"read_committed": True, "read_uncommitted": False}
+
+
+def with_short_names(
+    call: str, given: Mapping[str, Any], kafka_names: Mapping[str, Any], names: Mapping[str, str]
+) -> dict[str, Any]:
+    """Returns the arguments of a call under their short names.
+
+    `given` are arguments by their short names, None for those that the caller left out;
+    `kafka_names` are those by Kafka's names, which `names` maps to the short ones.
+
+    Raises:
+        ConfigurationError: a setting has both names, or an isolation level does not exist.
+        TypeError: the call has no argument of that name.
+    """
+    found = {name: value for name, value in given.items() if value is not None}
+    for kafka_name, value in kafka_names.items():
+        name = names.get(kafka_name)
+        if name is None:
+            raise TypeError(f"{call} has no argument {kafka_name!r}")
+        if name in found:
+            raise ConfigurationError(
+                f"{name} and {kafka_name} are the same setting: leave out one of them"
+            )
+        if kafka_name == "isolation_level":
+            if value not in _ISOLATION_LEVELS:
+                raise ConfigurationError(
+                    f"isolation_level is {value!r:.80}; it is 'read_committed' or "
+                    "'read_uncommitted'"
+                )
+            value = _ISOLATION_LEVELS[value]
+        if value is not None:
+            found[name] = value
+    return found

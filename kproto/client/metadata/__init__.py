@@ -1,0 +1,1 @@
+"""Cluster metadata: leaders, coordinators, broker selection, routing of requests."""

@@ -1,0 +1,133 @@
+"""Selects the broker for requests that any broker answers, and decides when to rebootstrap.
+
+Plain data; `any_broker` opens the connections.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from ..settings import Address
+
+__all__ = ["BrokerSelection", "Recovery"]
+
+#: So many brokers without a connection are tried before the bootstrap list: if a whole cluster is
+#: silent, each attempt takes `connect_timeout_ms`.
+_BEFORE_BOOTSTRAP: Final = 3
+
+
+class BrokerSelection:
+    """Orders the brokers by preference. `bootstrap` are the configured servers."""
+
+    def __init__(self, bootstrap: Sequence[Address], *, goes_back: bool) -> None:
+        self._bootstrap = list(dict.fromkeys(bootstrap))
+        self._goes_back = goes_back
+        self._start = random.random()  # noqa: S311 - spreads clients over brokers, no secret
+        self._turn = 0
+        self._asked: dict[Address, int] = {}
+        self._failed: dict[Address, int] = {}
+
+    def asked(self, address: Address) -> None:
+        """Notes a request to a broker: it becomes the last of equally good ones."""
+        self._turn += 1
+        self._asked[address] = self._turn
+
+    def answered(self, address: Address) -> None:
+        """Notes that a broker can be reached."""
+        self._failed.pop(address, None)
+
+    def failed(self, address: Address) -> None:
+        """Notes that a broker cannot be reached, or was lost."""
+        self._turn += 1
+        self._failed[address] = self._turn
+
+    def begin_anew(self) -> None:
+        """Forgets the outcomes of all brokers."""
+        self._asked.clear()
+        self._failed.clear()
+
+    def order(
+        self, brokers: Iterable[Address], load: Callable[[Address], int | None]
+    ) -> list[Address]:
+        """Returns the brokers to try, best first.
+
+        `load` returns how many requests a broker has in flight, None without an open connection.
+        Brokers with an open connection come first: the least loaded, and of these the least
+        recently asked. Some of the other known brokers follow, failed ones last, then the bootstrap
+        list, then the rest; the bootstrap list comes before them once each of them has failed
+        (KIP-899). If the client does not rebootstrap, the list is only used before the first
+        metadata.
+        """
+        known = list(dict.fromkeys(brokers))
+        self._forget_all_but({*known, *self._bootstrap})
+        others = [each for each in self._bootstrap if each not in known]
+        loads = {each: load(each) for each in (*known, *others)}
+
+        def is_open(address: Address) -> bool:
+            return loads[address] is not None
+
+        def busy(address: Address) -> tuple[bool, int, int]:
+            # A bootstrap address may be a load balancer's: the brokers themselves come first.
+            return address in others, loads[address] or 0, self._asked.get(address, 0)
+
+        at_hand = sorted(filter(is_open, loads), key=busy)
+        start = int(self._start * len(known))
+        turned = known[start:] + known[:start]
+        closed = self._by_failure(each for each in turned if not is_open(each))
+        back = self._by_failure(each for each in others if not is_open(each))
+        if known and not self._goes_back:
+            back = []
+        if closed and all(each in self._failed for each in closed):
+            return [*at_hand, *back, *closed]
+        return [*at_hand, *closed[:_BEFORE_BOOTSTRAP], *back, *closed[_BEFORE_BOOTSTRAP:]]
+
+    def _forget_all_but(self, addresses: set[Address]) -> None:
+        """Forgets the outcomes of addresses that no broker has any more."""
+        for noted in (self._asked, self._failed):
+            for gone in noted.keys() - addresses:
+                del noted[gone]
+
+    def _by_failure(self, addresses: Iterable[Address]) -> list[Address]:
+        """Sorts addresses: the most recent failure is last."""
+        return sorted(addresses, key=lambda each: self._failed.get(each, 0))
+
+
+class Recovery:
+    """Decides when the cluster is dropped for lack of metadata (KIP-1102).
+
+    All times are in seconds of the client's clock. Time without a request does not count. With a
+    trigger of 0 the first failure suffices.
+    """
+
+    def __init__(self, trigger_ms: int, *, goes_back: bool) -> None:
+        self._trigger_s = trigger_ms / 1000
+        self._goes_back = goes_back
+        self._since: float | None = None
+        self._last = float("-inf")
+        self._has_failed = False
+
+    def asked(self, now: float) -> bool:
+        """Notes a Metadata request; returns True if the lack of metadata has lasted for the
+        trigger.
+        """
+        if self._since is None or now - self._last > self._trigger_s:
+            self._since = now
+        self._last = now
+        had_time = self._trigger_s > 0 or self._has_failed
+        is_due = had_time and now - self._since >= self._trigger_s
+        if not self._goes_back or not is_due:
+            return False
+        self._since = now
+        self._has_failed = False
+        return True
+
+    def failed(self) -> None:
+        """Notes that a Metadata request failed."""
+        self._has_failed = True
+
+    def answered(self) -> None:
+        """Notes that metadata arrived."""
+        self._since = None
+        self._has_failed = False

@@ -1,0 +1,253 @@
+"""Holds the metadata of the cluster: plain data, from Metadata and the hints of other responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, TypeAlias
+
+from ...messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ...protocol.error_codes import code_of, error_of_code
+from ...wire.errors import BrokerResponseError
+from ...wire.uuid import ZERO_UUID, Uuid
+from ..settings import Address
+
+__all__ = [
+    "UNKNOWN_EPOCH",
+    "Broker",
+    "Cluster",
+    "LeaderHint",
+    "PartitionInfo",
+    "TopicInfo",
+    "TopicPartition",
+    "named",
+    "why_unled",
+]
+
+#: The leader epoch in requests and responses when none is known.
+UNKNOWN_EPOCH: Final = -1
+
+#: Brokers before Kafka 2.4, with Metadata below this version, may send old leader epochs while a
+#: partition is reassigned: a client that used them would be fenced until that is over.
+RELIABLE_EPOCHS: Final = 9
+
+_NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
+_NO_SUCH_PARTITION: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
+
+#: The name of a topic and the number of a partition.
+TopicPartition: TypeAlias = tuple[str, int]
+
+#: The most partitions that a message names.
+_SHOWN: Final = 10
+
+
+class Broker(NamedTuple):
+    """A broker as a response names it."""
+
+    node: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+class LeaderHint(NamedTuple):
+    """The leader of a partition and its epoch, as named by a broker that is not the leader
+    (KIP-951).
+    """
+
+    topic: str
+    partition: int
+    leader: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionInfo:
+    """One partition: its leader (-1 without one) and the leader epoch."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    error_code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """One topic. `topic_id` is all zeros if the broker does not send ids."""
+
+    name: str
+    topic_id: Uuid
+    partitions: dict[int, PartitionInfo]
+    internal: bool = False
+    error_code: int = 0
+
+    def is_another_than(self, before: TopicInfo | None) -> bool:
+        """True if the topic was deleted and recreated since `before` (KIP-516).
+
+        Unknown, and False, if one of both has no id: a cluster that is upgraded gives ids to its
+        topics.
+        """
+        if before is None or ZERO_UUID in (self.topic_id, before.topic_id):
+            return False
+        return self.topic_id != before.topic_id
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Brokers and topics of the latest metadata; `ever` holds every node id seen, as a node may
+    return.
+    """
+
+    cluster_id: str | None = None
+    controller: int = -1
+    brokers: dict[int, Address] = field(default_factory=dict)
+    ever: set[int] = field(default_factory=set)
+    racks: dict[int, str] = field(default_factory=dict)
+    topics: dict[str, TopicInfo] = field(default_factory=dict)
+
+    def update(
+        self, response: MetadataResponse, *, whole: bool = False, version: int = RELIABLE_EPOCHS
+    ) -> list[TopicInfo]:
+        """Applies a response; returns its topics in order, those with errors too.
+
+        A topic with an error is dropped, so that it is requested again; so is every topic that is
+        missing from a response about the `whole` cluster. Leader epochs are taken only from
+        versions of Metadata that send reliable ones.
+        """
+        if version < RELIABLE_EPOCHS:
+            for told in response.topics:
+                for its in told.partitions:
+                    its.leader_epoch = -1
+        if self.cluster_id != response.cluster_id and None not in (
+            self.cluster_id,
+            response.cluster_id,
+        ):
+            self.topics.clear()  # another cluster has leader epochs of its own
+            self.ever.clear()
+        self.cluster_id = response.cluster_id
+        self.controller = response.controller_id
+        self.brokers = {
+            broker.node_id: Address(broker.host, broker.port) for broker in response.brokers
+        }
+        self.ever.update(self.brokers)
+        self.racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
+        topics = [
+            TopicInfo(
+                name=topic.name or "",
+                topic_id=topic.topic_id,
+                internal=topic.is_internal,
+                error_code=topic.error_code,
+                partitions={
+                    part.partition_index: self._newer(topic, part)
+                    for part in sorted(topic.partitions, key=lambda part: part.partition_index)
+                },
+            )
+            for topic in response.topics
+        ]
+        if whole:
+            self.topics.clear()
+        for topic in topics:
+            if topic.error_code:
+                self.topics.pop(topic.name, None)
+            else:
+                self.topics[topic.name] = topic
+        return topics
+
+    def _newer(
+        self, topic: MetadataResponseTopic, part: MetadataResponsePartition
+    ) -> PartitionInfo:
+        """Returns the newer of the known partition and the one of a response: a broker may lag
+        (KIP-320).
+        """
+        known = self.topics.get(topic.name or "")
+        if known is not None and known.topic_id == topic.topic_id:
+            before = known.partitions.get(part.partition_index)
+            if before is not None and 0 <= part.leader_epoch < before.leader_epoch:
+                return before
+        return PartitionInfo(
+            part.partition_index,
+            part.leader_id,
+            part.leader_epoch,
+            tuple(part.replica_nodes),
+            tuple(part.isr_nodes),
+            part.error_code,
+        )
+
+    def hear_brokers(self, brokers: Iterable[Broker]) -> None:
+        """Applies the addresses of brokers; brokers that the response does not name stay."""
+        for each in brokers:
+            self.brokers[each.node] = Address(each.host, each.port)
+            if each.rack:
+                self.racks[each.node] = each.rack
+
+    def hear_leader(self, hint: LeaderHint) -> bool:
+        """Applies a leader; returns False if it is not new, or its broker is unknown.
+
+        A leader epoch that is not above the known one is not new (KIP-320).
+        """
+        info = self.topics.get(hint.topic)
+        known = None if info is None else info.partitions.get(hint.partition)
+        if info is None or known is None or hint.leader not in self.brokers:
+            return False
+        if hint.epoch <= known.leader_epoch:
+            return False
+        newer = replace(known, leader=hint.leader, leader_epoch=hint.epoch, error_code=0)
+        partitions = {**info.partitions, hint.partition: newer}
+        self.topics[hint.topic] = replace(info, partitions=partitions)
+        return True
+
+    def begin_anew(self) -> None:
+        """Drops brokers and topics; the cluster id stays, to be compared."""
+        self.controller = -1
+        self.brokers.clear()
+        self.racks.clear()
+        self.topics.clear()
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Drops topics whose leaders have changed."""
+        for name in topics:
+            self.topics.pop(name, None)
+
+    def leader(self, topic: str, partition: int) -> int:
+        """Returns the node that leads a partition; -1 if it is unknown."""
+        info = self.topics.get(topic)
+        known = info.partitions.get(partition) if info is not None else None
+        return -1 if known is None else known.leader
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """Returns the leader epoch of that node; -1 if it is unknown."""
+        info = self.topics.get(topic)
+        known = info.partitions.get(partition) if info is not None else None
+        return -1 if known is None else known.leader_epoch
+
+    def topic_name(self, topic_id: Uuid) -> str | None:
+        """Returns the name of the topic with that id, if it is known."""
+        if topic_id == ZERO_UUID:
+            return None
+        for info in self.topics.values():
+            if info.topic_id == topic_id:
+                return info.name
+        return None
+
+
+def why_unled(topics: Iterable[TopicInfo], topic: str, partition: int) -> BrokerResponseError:
+    """Returns the error for a partition without a leader, by a Metadata response."""
+    code = _NO_SUCH_PARTITION
+    for info in topics:
+        if info.name == topic:
+            known = _NO_LEADER if partition in info.partitions else _NO_SUCH_PARTITION
+            code = info.error_code or known
+    return error_of_code(code, f"looking for the leader of {topic}[{partition}]")
+
+
+def named(places: Iterable[TopicPartition]) -> str:
+    """Formats partitions for a message: `orders[0], orders[1]`; of many the first ones."""
+    names = [f"{topic}[{partition}]" for topic, partition in sorted(places)]
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,77 @@
+"""Describes how the cluster changed between two views, as log lines. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ..settings import Address
+from .cluster import Cluster, TopicInfo
+
+__all__ = ["Changes"]
+
+#: So many topics are remembered after they are dropped, in case they return.
+MOST_FORGOTTEN: Final = 1_000
+
+#: The most partitions of a topic that a line names.
+_NAMED: Final = 5
+
+
+class Changes:
+    """The last known brokers and topics, including the last topics that were dropped."""
+
+    def __init__(self) -> None:
+        self._brokers: dict[int, Address] = {}
+        self._topics: dict[str, TopicInfo] = {}
+
+    def heard(self, cluster: Cluster) -> list[str]:
+        """Returns a line for each broker that came, left or moved, and each topic that changed.
+
+        A topic changes if its leaders move or if it is recreated. New brokers and topics of the
+        first metadata get no line, nor does the controller: KRaft brokers name any broker in its
+        place (KIP-590).
+        """
+        lines = [*self._of_cluster(cluster)]
+        for name, info in cluster.topics.items():
+            known = self._topics.get(name)
+            if known is not info:
+                lines += () if known is None else _of_topic(known, info)
+                self._topics[name] = info
+        if len(self._topics) > len(cluster.topics) + MOST_FORGOTTEN:
+            forgotten = [name for name in self._topics if name not in cluster.topics]
+            for name in forgotten[: len(forgotten) - MOST_FORGOTTEN // 2]:
+                del self._topics[name]
+        self._brokers = dict(cluster.brokers)
+        return lines
+
+    def _of_cluster(self, now: Cluster) -> Iterator[str]:
+        if not self._brokers:
+            return
+        for node in sorted(self._brokers.keys() | now.brokers.keys()):
+            was, address = self._brokers.get(node), now.brokers.get(node)
+            if was is None:
+                yield f"broker {node} has joined, at {address}"
+            elif address is None:
+                yield f"broker {node}, at {was}, has left"
+            elif was != address:
+                yield f"broker {node} has moved from {was} to {address}"
+
+
+def _of_topic(before: TopicInfo, now: TopicInfo) -> Iterator[str]:
+    if now.is_another_than(before):
+        yield f"topic {now.name} was made anew: its id is {now.topic_id}, not {before.topic_id}"
+        return
+    moved = [
+        f"[{number}] from {before.partitions[number].leader} to {part.leader}"
+        f" (epoch {part.leader_epoch})"
+        for number, part in now.partitions.items()
+        if number in before.partitions and part.leader != before.partitions[number].leader
+    ]
+    if moved:
+        more = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
+        yield f"topic {now.name}: leaders moved: {', '.join(moved[:_NAMED])}{more}"
+    if len(now.partitions) > len(before.partitions):
+        yield (
+            f"topic {now.name} has {len(now.partitions)} partitions, before it had "
+            f"{len(before.partitions)}"
+        )

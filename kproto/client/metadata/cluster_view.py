@@ -1,0 +1,527 @@
+"""Provides the cluster to producers, consumers and the client's own calls.
+
+Sends any request to the broker that answers it, knows topics and leaders, and refreshes old
+metadata. Callers interpret responses; `retry` decides what follows an error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+from ...clock import Clock
+from ...messages.base import Request, Response
+from ...messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from ...messages.metadata_response import MetadataResponse
+from ...protocol.error_codes import code_of, error_of_code, raise_for_code
+from ...wire.checks import check_whole_number
+from ...wire.errors import (
+    BrokerConnectionError,
+    BrokerResponseError,
+    ConfigurationError,
+    KprotoError,
+    ProtocolError,
+    RequestTimeoutError,
+)
+from ...wire.uuid import Uuid
+from ..core.gather import gather_all
+from ..core.retry import TICK_S, Attempts, Remedy, remedy_of
+from ..core.single_flight import SingleFlight
+from ..network.connection import BrokerConnection
+from ..network.pool import ConnectionPool
+from ..observing.observer import Observer
+from ..settings import Address, ClientSettings
+from .any_broker import reach, reach_any
+from .broker_selection import BrokerSelection, Recovery
+from .cluster import Broker, Cluster, LeaderHint, TopicInfo, TopicPartition, why_unled
+from .cluster_changes import Changes
+from .request_router import BrokerAnswer, RequestRouter
+from .routing import CoordinatorType, Route, route_of
+
+__all__ = ["ClusterView"]
+
+R = TypeVar("R", bound=Response)
+T = TypeVar("T")
+
+_NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
+_NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
+
+_REBOOTSTRAP: Final = code_of("REBOOTSTRAP_REQUIRED")
+
+#: Metadata is asked for by topic id from this version on (KIP-516).
+_BY_ID: Final = 12
+
+#: Metadata calls a broker up to this version when it wants no topic created (KIP-204).
+_ALWAYS_CREATES: Final = 3
+
+
+class ClusterView:
+    """One cluster: its connections and its metadata, shared by all of a client."""
+
+    def __init__(
+        self, bootstrap: Sequence[Address], settings: ClientSettings, clock: Clock
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.cluster = Cluster()
+        self.observer = Observer(settings.hooks, clock.monotonic)
+        self._changes = Changes()
+        self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
+        self.home = self._pool.home
+        self._requests = RequestRouter(self)
+        self._heard_of: dict[str, float] = {}  # when metadata of a topic arrived
+        self._hinted: dict[TopicPartition, float] = {}  # when another response named the leader
+        self._goes_back = settings.metadata_recovery_strategy == "rebootstrap"
+        self._choosing = BrokerSelection(bootstrap, goes_back=self._goes_back)
+        trigger_ms = settings.metadata_recovery_rebootstrap_trigger_ms
+        self._recovery = Recovery(trigger_ms, goes_back=self._goes_back)
+        self._all_topics = SingleFlight(self._ask_for_all)
+        self._by_name = SingleFlight(self._ask_by_name)
+        self._by_id = SingleFlight(self._ask_by_id)
+        self._is_suspect = False  # a broker was lost, or is not the controller
+
+    async def close(self) -> None:
+        """Closes every connection; waiting and later requests fail.
+
+        Raises ConfigurationError in another event loop, unless the client's own is closed.
+        """
+        if self.home.is_gone:
+            self._pool.forget()
+            return
+        self.home.check()
+        self.observer.over()
+        await self._pool.close()
+        # Without connections they end at once; cancelling them would cancel their callers.
+        await self._all_topics.ended()
+        await self._by_name.ended()
+        await self._by_id.ended()
+
+    def __del__(self) -> None:
+        # Clients, producers and consumers refer to the view; connections do not.
+        pool = getattr(self, "_pool", None)
+        if pool is not None and not sys.is_finalizing():
+            pool.dropped()
+
+    # Requests
+
+    async def request(
+        self,
+        request: Request[R],
+        *,
+        broker: int | None = None,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> R:
+        """Sends a request to the broker that answers it; see `Client.request`."""
+        _check(request, timeout_ms)
+        return await self._requests.request(request, broker, version, timeout_ms)
+
+    async def request_by_broker(
+        self,
+        request: Request[R],
+        *,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> list[BrokerAnswer[R]]:
+        """Returns the answer of each broker to its part of a request; see
+        `Client.request_by_broker`.
+        """
+        _check(request, timeout_ms)
+        return await self._requests.by_broker(request, None, version, timeout_ms)
+
+    def suspect(self) -> None:
+        """Notes that a broker was lost, or is not the controller any more."""
+        self._is_suspect = True
+
+    async def clear_suspicion(self) -> None:
+        """Refreshes the brokers before the next request, if they may have changed."""
+        if self._is_suspect:
+            await self._ask_for_brokers()
+
+    async def _ask_for_brokers(self) -> None:
+        """Refreshes the brokers, their addresses, and the controller."""
+        try:
+            await self.refresh([])
+        except KprotoError:
+            return  # the next request asks again
+        self._is_suspect = False
+
+    async def connection_for(self, request: Request[R]) -> BrokerConnection:
+        """Returns a connection to the broker that answers `request`, to build it by the negotiated
+        version.
+
+        For requests to the controller, or to any broker.
+        """
+        await self.clear_suspicion()
+        is_for_controller = route_of(request) is Route.CONTROLLER
+        controller = self.cluster.controller
+        known = is_for_controller and controller in self.cluster.brokers
+        return await self.connection(controller if known else None)
+
+    async def connection(
+        self, broker: int | None = None, *, owner: object = None
+    ) -> BrokerConnection:
+        """Returns the connection to the broker of that node id, or to any; see `Client.connection`.
+
+        With `owner` it is a connection that no other caller uses, for requests that make a broker
+        wait.
+        """
+        if broker is None:
+            return await reach_any(self._pool, self._choosing, self.cluster.brokers.values())
+        if broker not in self.cluster.brokers:
+            await self.refresh([])
+        if broker not in self.cluster.brokers:
+            known = ", ".join(map(str, sorted(self.cluster.brokers))) or "none"
+            if broker in self.cluster.ever:
+                raise BrokerConnectionError(f"broker {broker} is away; the cluster has {known}")
+            raise ConfigurationError(f"the cluster has no broker {broker}; it has {known}")
+        return await self.connection_to(broker, owner=owner)
+
+    async def connection_to(self, node: int, *, owner: object = None) -> BrokerConnection:
+        """Returns the connection to a node of the metadata.
+
+        Raises BrokerConnectionError, also when the node has left the cluster: another node leads
+        its partitions then.
+        """
+        address = self.cluster.brokers.get(node)
+        if address is None:
+            raise BrokerConnectionError(f"broker {node} has left the cluster")
+        return await reach(self._pool, self._choosing, address, owner)
+
+    def connection_at_hand(self, node: int) -> BrokerConnection | None:
+        """Returns the connection that `connection_to` would return, if it is open."""
+        address = self.cluster.brokers.get(node)
+        return None if address is None else self._pool.at_hand(address)
+
+    @property
+    def message_magic(self) -> int:
+        """Returns the newest record format that the brokers take, as far as they are known."""
+        return self._pool.message_magic
+
+    async def release(self, owner: object) -> None:
+        """Closes the connections of `owner`, and waits until they are closed."""
+        await self._pool.release(owner)
+
+    def abort(self, owner: object) -> None:
+        """Does the same without waiting."""
+        self._pool.abort(owner)
+
+    # Coordinators of groups
+
+    async def group_coordinator(self, group_id: str) -> int:
+        """Returns the node that coordinates a group; sends FindCoordinator unless it is known.
+
+        Retriable errors are retried for `api_timeout_ms`. Raises BrokerResponseError.
+        """
+        return (await self._requests.find(CoordinatorType.GROUP, [group_id]))[group_id]
+
+    def forget_group_coordinator(self, group_id: str) -> None:
+        """Drops the coordinator of a group, which is gone or has moved."""
+        self._requests.coordinators.forget(CoordinatorType.GROUP, [group_id])
+
+    # Metadata
+
+    async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
+        """Requests metadata of `topics`, or of all; see `Client.refresh`."""
+        self.home.check()
+        if topics is None:
+            return await self._all_topics.answer(frozenset())
+        wanted = frozenset(topics)
+        return [each for each in await self._by_name.answer(wanted) if each.name in wanted]
+
+    async def refresh_ids(self, ids: Iterable[Uuid]) -> list[TopicInfo]:
+        """Requests metadata of topics by their ids; returns them with their error codes.
+
+        Brokers before Metadata v12 are asked for all topics.
+        """
+        wanted = frozenset(ids)
+        return [each for each in await self._by_id.answer(wanted) if each.topic_id in wanted]
+
+    async def _ask_for_all(self, _: frozenset[str]) -> list[TopicInfo]:
+        # In v0 an empty list means every topic, later null does.
+        return await self._metadata(lambda version: None if version else [])
+
+    async def _ask_by_name(self, names: frozenset[str]) -> list[TopicInfo]:
+        topics = [MetadataRequestTopic(name=name) for name in sorted(names)]
+        return await self._metadata(lambda version: topics)
+
+    async def _ask_by_id(self, ids: frozenset[Uuid]) -> list[TopicInfo]:
+        topics = [MetadataRequestTopic(topic_id=each, name=None) for each in sorted(ids)]
+        return await self._metadata(lambda version: topics if version >= _BY_ID else None)
+
+    async def _metadata(
+        self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
+    ) -> list[TopicInfo]:
+        """Requests the topics that `topics_in` returns for a version, None for all."""
+        if self._recovery.asked(self.clock.monotonic()):
+            waited = self.settings.metadata_recovery_rebootstrap_trigger_ms
+            self._rebootstrap(f"no metadata came for {waited} ms")
+        try:
+            response, version, is_whole = await self._asked_for_metadata(topics_in)
+            if response.error_code == _REBOOTSTRAP and self._goes_back:
+                self._rebootstrap("a broker says that this client must begin anew")
+                response, version, is_whole = await self._asked_for_metadata(topics_in)
+        except KprotoError:
+            self._recovery.failed()
+            raise
+        if response.error_code == _REBOOTSTRAP:  # retriable, like a lost broker
+            raise BrokerConnectionError("a broker says that this client must bootstrap anew")
+        raise_for_code(response.error_code, "asking for metadata")
+        self._recovery.answered()
+        before = self.cluster.cluster_id
+        topics = self.cluster.update(response, whole=is_whole, version=version)
+        self.observer.refreshed()
+        self._tell_changes()
+        self._heard(topics, is_whole)
+        if before is not None and self.cluster.cluster_id not in (None, before):
+            self.observer.another_cluster(self.cluster.cluster_id, before)
+        return topics
+
+    def _heard(self, topics: Sequence[TopicInfo], is_whole: bool) -> None:
+        """Notes when metadata of these topics arrived; drops the time of topics that are gone."""
+        now = self.clock.monotonic()
+        told = {topic.name for topic in topics}
+        left = self.cluster.topics if is_whole else self._heard_of.keys() - told
+        self._heard_of = {name: at for name, at in self._heard_of.items() if name in left}
+        self._heard_of.update({topic.name: now for topic in topics if not topic.error_code})
+        # Metadata is newer than earlier hints.
+        self._hinted = {
+            place: at for place, at in self._hinted.items() if not is_whole and place[0] not in told
+        }
+
+    def _tell_changes(self) -> None:
+        if self.observer.tells_changes:
+            self.observer.changed(self._changes.heard(self.cluster))
+
+    async def _asked_for_metadata(
+        self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
+    ) -> tuple[MetadataResponse, int, bool]:
+        """Returns the response, its version, and whether it lists every topic."""
+        connection = await self.connection()
+        version = connection.version_of(MetadataRequest)
+        topics = topics_in(version)
+        request = MetadataRequest(
+            topics=topics, allow_auto_topic_creation=version <= _ALWAYS_CREATES
+        )
+        is_whole = topics is None or (version == 0 and not topics)
+        return await connection.request(request, version=version), version, is_whole
+
+    def _rebootstrap(self, why: str) -> None:
+        """Drops the cluster and bootstraps again from the configured servers (KIP-1102)."""
+        servers = ", ".join(map(str, self._pool.bootstrap))
+        self.observer.rebootstrapped(why, servers)
+        self._pool.abort_all()
+        self.cluster.begin_anew()
+        self._requests.coordinators.forget_all()
+        self._choosing.begin_anew()
+        self._heard_of.clear()
+        self._hinted.clear()
+
+    def is_fresh(self, name: str) -> bool:
+        """True if metadata of a topic is known and younger than `metadata_max_age_ms`."""
+        age = self.clock.monotonic() - self._heard_of.get(name, float("-inf"))
+        return name in self.cluster.topics and age * 1000 < self.settings.metadata_max_age_ms
+
+    def led_by(self, topic: str, partition: int, since: float) -> int | None:
+        """Returns the leader of a partition, if metadata or a hint after `since` names it."""
+        heard = self._heard_of.get(topic, float("-inf"))
+        if max(heard, self._hinted.get((topic, partition), float("-inf"))) <= since:
+            return None
+        node = self.cluster.leader(topic, partition)
+        return node if node in self.cluster.brokers else None
+
+    def hear_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
+        """Applies the leaders that a response names (KIP-951); returns True if any is new.
+
+        `led_by` returns them from now on, without a Metadata request.
+        """
+        self.cluster.hear_brokers(brokers)
+        news = [hint for hint in hints if self.cluster.hear_leader(hint)]
+        self._tell_changes()
+        now = self.clock.monotonic()
+        self._hinted.update({(hint.topic, hint.partition): now for hint in news})
+        return bool(news)
+
+    def heard_since(self, name: str, moment: float) -> bool:
+        """True if metadata of a topic arrived after `moment`, in seconds of the clock."""
+        return self._heard_of.get(name, float("-inf")) >= moment
+
+    async def know(self, names: Iterable[str]) -> None:
+        """Requests unknown topics in one request, if there are several."""
+        unknown = {name for name in names if not self.is_fresh(name)}
+        if len(unknown) > 1:
+            await self.refresh(unknown)
+
+    async def topic(self, name: str) -> TopicInfo:
+        """Returns a topic and its partitions; see `Client.topic`."""
+        if self.is_fresh(name):
+            return self.cluster.topics[name]
+        return await self._asking_for(name, lambda found: 0 if found.partitions else _NO_LEADER)
+
+    async def leader(self, topic: str, partition: int) -> int:
+        """Returns the node that leads a partition.
+
+        Raises BrokerResponseError if the topic does not have the partition, or if it has no leader
+        within `metadata_wait_ms`.
+        """
+        info = await self.topic(topic)
+        if partition not in info.partitions:
+            info = await self._asked_for(topic)  # partitions may have been added
+        if info.error_code:
+            raise why_unled([info], topic, partition)
+        if partition not in info.partitions:
+            raise error_of_code(
+                _NO_SUCH_TOPIC,
+                f"topic {topic!r} has {len(info.partitions)} partitions, and none is {partition}",
+            )
+        if not self._is_led(info, partition):
+            info = await self._asking_for(
+                topic, lambda found: 0 if self._is_led(found, partition) else _NO_LEADER
+            )
+        return info.partitions[partition].leader
+
+    def _is_led(self, info: TopicInfo, partition: int) -> bool:
+        part = info.partitions.get(partition)
+        return part is not None and part.leader in self.cluster.brokers
+
+    async def _asked_for(self, name: str) -> TopicInfo:
+        for found in await self.refresh([name]):
+            if found.name == name:
+                return found
+        raise ProtocolError(f"the response to a Metadata request for topic {name!r} lacks it")
+
+    async def _asking_for(self, name: str, fault: Callable[[TopicInfo], int]) -> TopicInfo:
+        """Requests a topic until its error code and that of `fault` are 0, for
+        `metadata_wait_ms`.
+        """
+        limit = self.settings.topic_timeout_ms
+        attempts = Attempts(self.settings, limit, self.clock.monotonic())
+        while True:
+            found = await self._asked_for(name)
+            code = found.error_code or fault(found)
+            if not code:
+                return found
+            error = error_of_code(code, f"topic {name!r}")
+            if remedy_of(error) is Remedy.FAIL:
+                raise error
+            if not attempts.failed(error, self.clock.monotonic()):
+                waited = f"topic {name!r}; it was asked for over {limit} ms (topic_timeout_ms)"
+                if code == _NO_SUCH_TOPIC:
+                    waited += "; topics are not created by asking: see Client.create_topics"
+                raise error_of_code(code, waited)
+            self.observer.retried("metadata", error, attempts, name)
+            await self.until(attempts.not_before)
+
+    # Waiting and retrying
+
+    async def until(self, moment: float) -> None:
+        """Waits until the clock shows `moment`, in seconds."""
+        await self.clock.sleep(moment - self.clock.monotonic())
+
+    async def by(self, moment: float, operation: Awaitable[T], limit_ms: int | None = None) -> T:
+        """Returns the result of `operation`. Raises RequestTimeoutError if it takes until `moment`.
+
+        The error names the limit: `limit_ms`, or else `api_timeout_ms`.
+        """
+        try:
+            async with self.clock.timeout(max(0.0, moment - self.clock.monotonic())):
+                return await operation
+        except TimeoutError as error:
+            if isinstance(error, KprotoError) or self.clock.monotonic() < moment - TICK_S:
+                raise  # the operation's own timeout
+            limit = f"{self.settings.delivery_timeout_ms} ms (delivery_timeout_ms)"
+            if limit_ms not in (None, self.settings.delivery_timeout_ms):
+                limit = f"{limit_ms} ms"
+            raise RequestTimeoutError(f"no broker answered within {limit}") from None
+
+    async def retrying(
+        self,
+        operation: Callable[[], Awaitable[T]],
+        *,
+        responses: bool = True,
+        begun: float | None = None,
+    ) -> T:
+        """Retries `operation` after errors that a retry may solve, for `api_timeout_ms`.
+
+        The time runs from `begun` on, in seconds of the clock; without it from now. Lost
+        connections, timeouts and, with `responses`, retriable error codes are retried; any other
+        error is raised at once. The last attempt starts at the deadline. An attempt that takes
+        longer than the rest of the time is cancelled: raises the last error, or
+        RequestTimeoutError.
+        """
+        begun = self.clock.monotonic() if begun is None else begun
+        attempts = Attempts(self.settings, begun=begun)
+        while True:
+            try:
+                return await self._within(attempts, operation())
+            except KprotoError as error:
+                answered = isinstance(error, BrokerResponseError)
+                if remedy_of(error) is Remedy.FAIL or (answered and not responses):
+                    raise
+                if not attempts.failed(error, self.clock.monotonic()):
+                    raise
+                self._is_suspect = self._is_suspect or remedy_of(error) is not Remedy.RETRY
+                self.observer.retried("call", error, attempts)
+            await self.until(attempts.not_before)
+
+    async def _within(self, attempts: Attempts, operation: Awaitable[T]) -> T:
+        """Returns the result of an attempt; raises the last error, or RequestTimeoutError, at its
+        deadline.
+        """
+        ends_at = attempts.ends_at(self.clock.monotonic())
+        try:
+            return await self.by(ends_at, operation)
+        except RequestTimeoutError as error:
+            if self.clock.monotonic() < ends_at - TICK_S:
+                raise  # it is the operation's own
+            raise attempts.error or error from None
+
+    async def at_leaders(
+        self,
+        partitions: Iterable[TopicPartition],
+        ask: Callable[[int, list[TopicPartition]], Coroutine[Any, Any, T]],
+    ) -> list[T]:
+        """Returns the results of `ask(node, its partitions)` for each leader, asked concurrently.
+
+        After a retriable error leaders are refreshed and all are asked again, for `api_timeout_ms`.
+        Raises what `leader` raises, and the first error of `ask`.
+        """
+        partitions = list(partitions)
+        attempts = Attempts(self.settings, begun=self.clock.monotonic())
+        while True:
+            error: KprotoError
+            try:
+                by_leader = await self._within(attempts, self._by_leader(partitions))
+            except (BrokerConnectionError, RequestTimeoutError) as lost:
+                error = lost
+            else:
+                asking = gather_all([ask(node, its) for node, its in by_leader.items()])
+                try:
+                    return await self._within(attempts, asking)
+                except KprotoError as failed:
+                    self.cluster.forget(topic for topic, _ in partitions)
+                    error = failed
+            if remedy_of(error) is Remedy.FAIL:
+                raise error
+            if not attempts.failed(error, self.clock.monotonic()):
+                raise error
+            self.observer.retried("leaders", error, attempts)
+            await self.until(attempts.not_before)
+
+    async def _by_leader(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[int, list[TopicPartition]]:
+        await self.know(topic for topic, _ in partitions)
+        found: dict[int, list[TopicPartition]] = {}
+        for place in partitions:
+            found.setdefault(await self.leader(*place), []).append(place)
+        return found
+
+
+def _check(request: object, timeout_ms: int | None) -> None:
+    """Raises ConfigurationError for what is no request, or no timeout."""
+    if not isinstance(request, Request):
+        raise ConfigurationError(f"{request!r:.80} is no request of kproto.messages")
+    if timeout_ms is not None:
+        check_whole_number("timeout_ms", timeout_ms, 1)

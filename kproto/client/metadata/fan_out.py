@@ -1,0 +1,345 @@
+"""Splits requests for several brokers, and merges their responses.
+
+One table, a row per request: where its elements are, each of which one broker answers, and where
+they are in the response. Plain functions on plain data: `routing` says which broker answers an
+element, and `request_router` sends the pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from functools import cache
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from ...messages.base import Message, Request, Response
+from ...wire.errors import ConfigurationError
+from ...wire.uuid import ZERO_UUID
+
+__all__ = [
+    "SCALARS",
+    "SPLITS",
+    "Element",
+    "Level",
+    "Split",
+    "answered_elements",
+    "elements_of",
+    "merged",
+    "split",
+]
+
+Q = TypeVar("Q", bound=Request[Any])
+R = TypeVar("R", bound=Response)
+
+#: An element after the structs that contain it, outermost first: a topic and a partition of it.
+Element: TypeAlias = tuple[Any, ...]
+
+#: The identity of an element. An element may have several.
+_Identity: TypeAlias = tuple[Any, ...]
+
+
+class Level(NamedTuple):
+    """A list of structs or of plain values: its field, and the fields that identify an element.
+
+    `keys` holds alternative identities, each a tuple of fields; empty for plain values, which
+    identify themselves.
+    """
+
+    field: str
+    keys: tuple[tuple[str, ...], ...]
+
+    def identities(self, element: Any) -> list[_Identity]:
+        """Returns those of the alternatives that are set, each with its number."""
+        if not self.keys:
+            return [(0, element)]
+        found = [
+            (at, *(getattr(element, name) for name in names)) for at, names in enumerate(self.keys)
+        ]
+        return [each for each in found if _is_set(each[1])] or found
+
+
+def _is_set(value: Any) -> bool:
+    return value != ZERO_UUID if isinstance(value, bytes) else value not in ("", None)
+
+
+@cache
+def _levels(path: str) -> tuple[Level, ...]:
+    levels = []
+    for part in path.split("."):
+        field, _, keys = part.removesuffix("]").partition("[")
+        alternatives = tuple(tuple(each.split("+")) for each in keys.split("|") if each)
+        levels.append(Level(field, alternatives))
+    return tuple(levels)
+
+
+class Split(NamedTuple):
+    """Where the elements of a request and of its response are.
+
+    `alone` names the element that one broker alone can answer, in requests that `is_alone` selects.
+    """
+
+    asked: str
+    answered: str
+    alone: str = ""
+    is_alone: Callable[[Any], bool] = lambda request: False
+
+    @property
+    def request_levels(self) -> tuple[Level, ...]:
+        """Returns where the elements of the request are."""
+        return _levels(self.asked)
+
+    @property
+    def response_levels(self) -> tuple[Level, ...]:
+        """Returns where the elements of the response are."""
+        return _levels(self.answered)
+
+
+def _is_of_session(request: Any) -> bool:
+    return bool(request.session_id) or request.session_epoch != -1
+
+
+def _names_no_topic(request: Any) -> bool:
+    return not request.topics
+
+
+_SHARE_SESSION: Final = "a share session alone, and no topics"
+_NAMED_GROUPS: Final = "groups[group_id]"
+_RESOURCES: Final = "resources[resource_type+resource_name]"
+
+#: Every request that may be split. A path names lists, and in brackets the fields that identify
+#: their elements: `|` if either does, `+` if both together do.
+SPLITS: Final[dict[str, Split]] = {
+    # Answered by the leaders of partitions.
+    "ProduceRequest": Split(
+        "topic_data[name|topic_id].partition_data[index]",
+        "responses[name|topic_id].partition_responses[index]",
+    ),
+    "FetchRequest": Split(
+        "topics[topic|topic_id].partitions[partition]",
+        "responses[topic|topic_id].partitions[partition_index]",
+        alone="a fetch session",
+        is_alone=_is_of_session,
+    ),
+    "ListOffsetsRequest": Split(
+        "topics[name].partitions[partition_index]",
+        "topics[name].partitions[partition_index]",
+    ),
+    "DeleteRecordsRequest": Split(
+        "topics[name].partitions[partition_index]",
+        "topics[name].partitions[partition_index]",
+    ),
+    "OffsetForLeaderEpochRequest": Split(
+        "topics[topic].partitions[partition]",
+        "topics[topic].partitions[partition]",
+    ),
+    "DescribeProducersRequest": Split(
+        "topics[name].partition_indexes[]",
+        "topics[name].partitions[partition_index]",
+    ),
+    "WriteTxnMarkersRequest": Split(
+        "markers[producer_id].topics[name].partition_indexes[]",
+        "markers[producer_id].topics[name].partitions[partition_index]",
+    ),
+    "ShareFetchRequest": Split(
+        "topics[topic_id].partitions[partition_index]",
+        "responses[topic_id].partitions[partition_index]",
+        alone=_SHARE_SESSION,
+        is_alone=_names_no_topic,
+    ),
+    "ShareAcknowledgeRequest": Split(
+        "topics[topic_id].partitions[partition_index]",
+        "responses[topic_id].partitions[partition_index]",
+        alone=_SHARE_SESSION,
+        is_alone=_names_no_topic,
+    ),
+    # Answered by every broker with a replica.
+    "AlterReplicaLogDirsRequest": Split(
+        "dirs[path].topics[name].partitions[]",
+        "results[topic_name].partitions[partition_index]",
+    ),
+    # Answered by coordinators.
+    "DescribeGroupsRequest": Split("groups[]", _NAMED_GROUPS),
+    "DeleteGroupsRequest": Split("groups_names[]", "results[group_id]"),
+    "OffsetFetchRequest": Split(_NAMED_GROUPS, _NAMED_GROUPS),
+    "ConsumerGroupDescribeRequest": Split("group_ids[]", _NAMED_GROUPS),
+    "ShareGroupDescribeRequest": Split("group_ids[]", _NAMED_GROUPS),
+    "StreamsGroupDescribeRequest": Split("group_ids[]", _NAMED_GROUPS),
+    "DescribeShareGroupOffsetsRequest": Split(_NAMED_GROUPS, _NAMED_GROUPS),
+    "DescribeTransactionsRequest": Split(
+        "transactional_ids[]", "transaction_states[transactional_id]"
+    ),
+    "AddPartitionsToTxnRequest": Split(
+        "transactions[transactional_id]", "results_by_transaction[transactional_id]"
+    ),
+    # Answered by the broker that is the subject.
+    "DescribeConfigsRequest": Split(_RESOURCES, "results[resource_type+resource_name]"),
+    "AlterConfigsRequest": Split(_RESOURCES, "responses[resource_type+resource_name]"),
+    "IncrementalAlterConfigsRequest": Split(_RESOURCES, "responses[resource_type+resource_name]"),
+}
+
+
+def _first_set(values: Sequence[Any]) -> Any:
+    return next((value for value in values if value), values[0])
+
+
+def _every_node(lists: Sequence[Any]) -> list[Any]:
+    """Returns each node once, with its last address."""
+    return list({each.node_id: each for nodes in lists for each in nodes}.values())
+
+
+#: How to merge a field that each response has once, with a word for it. All other fields outside
+#: the elements are lists, which are concatenated.
+SCALARS: Final[dict[str, tuple[str, Callable[[Sequence[Any]], Any]]]] = {
+    "throttle_time_ms": ("the longest", max),
+    "error_code": ("the first that is not 0", _first_set),
+    "error_message": ("the first", _first_set),
+    "session_id": ("the first", _first_set),
+    "acquisition_lock_timeout_ms": ("the first", _first_set),
+    "node_endpoints": ("each node once", _every_node),
+}
+
+
+def elements_of(request: Message, row: Split) -> list[Element]:
+    """Returns the elements of a request in order, each with the structs around it."""
+    return list(_walk(request, row.request_levels))
+
+
+def answered_elements(response: Message, row: Split) -> list[Element]:
+    """Returns the elements of a response in order, each with the structs around it."""
+    return list(_walk(response, row.response_levels))
+
+
+def _walk(struct: Any, levels: Sequence[Level]) -> Iterator[Element]:
+    first, *others = levels
+    for element in getattr(struct, first.field) or ():
+        if others:
+            for inner in _walk(element, others):
+                yield element, *inner
+        else:
+            yield (element,)
+
+
+def split(request: Q, row: Split, owners: Sequence[Sequence[int]]) -> dict[int, Q]:
+    """Returns the piece of a request for each broker, in the order of the elements.
+
+    `owners` holds the brokers of each element. A request for one broker is returned as it is; other
+    pieces are new objects that share their elements with the request. Structs without elements,
+    such as a topic without partitions, stay in the first piece. Raises ConfigurationError if the
+    request cannot be split.
+    """
+    nodes = list(dict.fromkeys(node for its in owners for node in its))
+    if len(nodes) == 1:
+        return {nodes[0]: request}
+    if row.is_alone(request):
+        raise ConfigurationError(
+            f"{type(request).__name__} is of {row.alone}, which one broker alone knows; name it "
+            "with broker="
+        )
+    levels = row.request_levels
+    return {
+        node: _part(request, levels, iter([node in its for its in owners]), node == nodes[0])
+        for node in nodes
+    }
+
+
+def _part(struct: Any, levels: Sequence[Level], wanted: Iterator[bool], keep_empty: bool) -> Any:
+    """Returns a copy of a struct with the wanted elements; `wanted` has a flag for each
+    in order.
+    """
+    first, *others = levels
+    elements = getattr(struct, first.field)
+    found = []
+    for element in elements or ():
+        if not others:
+            if next(wanted):
+                found.append(element)
+            continue
+        part = _part(element, others, wanted, keep_empty)
+        below = others[0].field
+        if getattr(part, below) or (keep_empty and not getattr(element, below)):
+            found.append(part)
+    part = copy(struct)
+    setattr(part, first.field, found if elements is None else type(elements)(found))
+    return part
+
+
+def merged(request: Message, row: Split | None, responses: Sequence[R]) -> R:
+    """Merges the responses to the pieces of a request into the first.
+
+    Its elements are in the order of the request, unrequested ones last. `SCALARS` rules the other
+    fields; lists of strings keep each string once.
+    """
+    first = responses[0]
+    if len(responses) == 1:
+        return first
+    own = None if row is None else row.response_levels[0].field
+    for name in first._names():
+        values = [getattr(response, name) for response in responses]
+        if name == own:
+            continue
+        if name in SCALARS:
+            setattr(first, name, SCALARS[name][1](values))
+        else:
+            setattr(first, name, _joined(values))
+    if row is not None:
+        _merge(request, row, responses)
+    return first
+
+
+def _joined(lists: Sequence[Any]) -> Any:
+    every = [element for each in lists for element in each or ()]
+    if all(isinstance(element, str) for element in every):
+        every = list(dict.fromkeys(every))
+    there = next((each for each in lists if each is not None), None)
+    return None if there is None else type(there)(every)
+
+
+def _merge(request: Message, row: Split, responses: Sequence[Any]) -> None:
+    """Adds the elements of all responses to the first."""
+    levels, answered = row.request_levels, row.response_levels
+    outermost: list[Any] = [request]
+    for level in levels[: len(levels) - len(answered)]:  # not in the response
+        outermost = [each for outer in outermost for each in getattr(outer, level.field) or ()]
+    _merge_level(outermost, levels[len(levels) - len(answered) :], responses, answered)
+
+
+def _merge_level(
+    asked: Iterable[Any],
+    asked_levels: Sequence[Level],
+    answers: Sequence[Any],
+    answer_levels: Sequence[Level],
+) -> None:
+    """Merges the structs `answers` into the first, in the order of `asked`."""
+    (own, *own_below), (level, *below) = asked_levels, answer_levels
+    order: dict[_Identity, int] = {}
+    groups: dict[int, list[Any]] = {}  # requested under one name
+    for outer in asked:
+        for element in getattr(outer, own.field) or ():
+            at = _position(order, own.identities(element))
+            groups.setdefault(at, []).append(element)
+    found: dict[int, list[Any]] = {}
+    for answer in answers:
+        for element in getattr(answer, level.field) or ():
+            at = _position(order, level.identities(element))
+            found.setdefault(at, []).append(element)
+    every: list[Any] = []
+    for at in sorted(found):
+        if below:
+            _merge_level(groups.get(at, ()), own_below, found[at], below)
+            every.append(found[at][0])
+        else:
+            every += found[at]
+    kept = getattr(answers[0], level.field)
+    setattr(answers[0], level.field, every if kept is None else type(kept)(every))
+
+
+def _position(order: dict[_Identity, int], identities: Sequence[_Identity]) -> int:
+    """Returns the position of the element with one of these identities; the next free one if it is
+    new.
+
+    All its identities map to that position afterwards.
+    """
+    at = next((order[each] for each in identities if each in order), len(order))
+    for each in identities:
+        order.setdefault(each, at)
+    return at

@@ -1,0 +1,373 @@
+"""Sends any request to the brokers that answer it; requests for several are split and run
+concurrently.
+
+`routing` says which brokers those are, `fan_out` which part of a request each gets. If a broker
+turns out not to be leader, coordinator or controller, the router drops what was known, so that the
+next call finds the right one. Nothing is retried here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from ...messages.base import Request, Response
+from ...messages.find_coordinator_request import FindCoordinatorRequest
+from ...wire.errors import (
+    BrokerConnectionError,
+    BrokerResponseError,
+    ConfigurationError,
+    KprotoError,
+    RequestTimeoutError,
+)
+from ...wire.uuid import Uuid
+from ..core.gather import gather_all
+from ..network.connection import BrokerConnection
+from .cluster import Broker, Cluster, LeaderHint, TopicInfo
+from .coordinators import Coordinators, coordinators_in, find_coordinator_requests
+from .fan_out import SPLITS, Element, Split, elements_of, merged, split
+from .response_hints import (
+    hints_of,
+    says_it_is_no_controller,
+    says_it_is_no_coordinator,
+    unled_topics,
+)
+from .routing import (
+    COORDINATORS,
+    CoordinatorType,
+    Route,
+    coordinator_keys,
+    named_broker,
+    route_of,
+)
+
+__all__ = ["BrokerAnswer", "RequestRouter"]
+
+R = TypeVar("R", bound=Response)
+T = TypeVar("T")
+
+
+#: Errors that mean that the caller named a broker that does not exist.
+_NAMED_BY_CALLER: Final = (Route.NAMED, Route.RESOURCES)
+
+#: Routes that need metadata of topics.
+_BY_PARTITION: Final = (Route.LEADER, Route.REPLICAS)
+
+
+class BrokerAnswer(NamedTuple, Generic[R]):
+    """The answer of one broker: its `response`, or the `error` in its place.
+
+    `broker` is its node id, None if any broker was asked; `request` is the piece that it got.
+    """
+
+    broker: int | None
+    request: Request[R]
+    response: R | None
+    error: KprotoError | None
+
+
+class View(Protocol):
+    """The part of the cluster view that the router uses."""
+
+    cluster: Cluster
+
+    async def connection(self, broker: int | None = None) -> BrokerConnection:
+        """Returns the connection to a node, or to any."""
+        ...
+
+    async def connection_to(self, node: int) -> BrokerConnection:
+        """Returns the connection to a node of the metadata."""
+        ...
+
+    async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
+        """Requests metadata."""
+        ...
+
+    async def refresh_ids(self, ids: Iterable[Uuid]) -> list[TopicInfo]:
+        """Requests metadata of topics by their ids."""
+        ...
+
+    async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
+        """Retries an operation after retriable errors."""
+        ...
+
+    def is_fresh(self, name: str) -> bool:
+        """True if metadata of a topic need not be requested."""
+        ...
+
+    def hear_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
+        """Applies the leaders of a response."""
+        ...
+
+    def suspect(self) -> None:
+        """Notes that brokers or the controller may have changed."""
+        ...
+
+    async def clear_suspicion(self) -> None:
+        """Refreshes the brokers, if they may have changed."""
+        ...
+
+
+class RequestRouter:
+    """Routes all requests of a client."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.coordinators = Coordinators()
+
+    async def request(
+        self,
+        request: Request[R],
+        broker: int | None,
+        version: int | None,
+        timeout_ms: int | None,
+    ) -> R:
+        """Returns the merged response of all brokers. Raises the first error, once all have
+        answered.
+        """
+        answers = await self.by_broker(request, broker, version, timeout_ms)
+        responses = []
+        for answer in answers:
+            if answer.error is not None:
+                if len(answers) > 1:
+                    answer.error.add_note(_who_failed(answer, answers))
+                raise answer.error
+            assert answer.response is not None, "it is one or the other"
+            responses.append(answer.response)
+        return merged(request, SPLITS.get(type(request).__name__), responses)
+
+    async def by_broker(
+        self,
+        request: Request[R],
+        broker: int | None,
+        version: int | None,
+        timeout_ms: int | None,
+    ) -> list[BrokerAnswer[R]]:
+        """Returns the answer of each broker to its part of `request`."""
+        await self._view.clear_suspicion()
+        route = route_of(request) if broker is None else Route.NAMED
+        pieces: dict[int | None, Request[R]] = {broker: request}
+        if broker is None:
+            pieces = await self._pieces(route, request)
+
+        async def ask(node: int | None, piece: Request[R]) -> BrokerAnswer[R]:
+            try:
+                response = await self._ask(route, node, piece, version, timeout_ms)
+            except KprotoError as error:
+                return BrokerAnswer(node, piece, None, error)
+            return BrokerAnswer(node, piece, response, None)
+
+        if len(pieces) == 1:
+            ((node, piece),) = pieces.items()
+            return [await ask(node, piece)]
+        return await gather_all(ask(node, piece) for node, piece in pieces.items())
+
+    async def _ask(
+        self,
+        route: Route,
+        node: int | None,
+        request: Request[R],
+        version: int | None,
+        timeout_ms: int | None,
+    ) -> R:
+        """Asks one broker, and drops what its response or its silence disproves."""
+        try:
+            if route in _NAMED_BY_CALLER or node is None:
+                connection = await self._view.connection(node)
+            else:
+                connection = await self._view.connection_to(node)
+            response = await connection.request(request, version=version, timeout_ms=timeout_ms)
+        except (BrokerConnectionError, RequestTimeoutError):
+            self._view.suspect()
+            self._forget(route, request)
+            raise
+        if route in COORDINATORS and says_it_is_no_coordinator(response):
+            self._forget(route, request)
+        elif route is Route.CONTROLLER and says_it_is_no_controller(response):
+            self._view.suspect()
+        elif route in _BY_PARTITION:
+            self._heed(response, SPLITS[type(request).__name__])
+        return response
+
+    def _forget(self, route: Route, request: Request[R]) -> None:
+        """Drops the broker of a request: it is gone, or does not answer such requests any more."""
+        if route in COORDINATORS:
+            self.coordinators.forget(COORDINATORS[route].type, coordinator_keys(request))
+        elif route in _BY_PARTITION:
+            row = SPLITS[type(request).__name__]
+            topics = (self._topic(row, element) for element in elements_of(request, row))
+            self._view.cluster.forget(name for name, _ in topics if name)
+
+    def _heed(self, response: Response, row: Split) -> None:
+        """Applies the leaders that a response about partitions names."""
+        cluster = self._view.cluster
+        hints, brokers = hints_of(response, row, cluster)
+        if hints:
+            self._view.hear_leaders(hints, brokers)
+        cluster.forget(unled_topics(response, row, cluster))
+
+    # Routing
+
+    async def _pieces(self, route: Route, request: Request[R]) -> dict[int | None, Request[R]]:
+        """Returns the piece for each broker; None for any broker. Raises ConfigurationError."""
+        cluster = self._view.cluster
+        if route is Route.CONTROLLER and cluster.controller in cluster.brokers:
+            return {cluster.controller: request}
+        if route is Route.EVERY_BROKER:
+            await self._view.refresh([])
+            return dict.fromkeys(sorted(cluster.brokers), request)
+        name = type(request).__name__
+        row = SPLITS.get(name)
+        elements = [] if row is None else elements_of(request, row)
+        if route in COORDINATORS:
+            owners = await self._coordinators_for(route, request, row, elements)
+        elif route is Route.RESOURCES:
+            named = [named_broker(resource) for (resource,) in elements]
+            owners = [() if node is None else (node,) for node in named]
+        elif route in (*_BY_PARTITION, Route.NAMED):
+            if not cluster.brokers:
+                await self._view.refresh([])
+            if len(cluster.brokers) <= 1:
+                return {None: request}
+            if row is None:
+                raise ConfigurationError(
+                    f"{name} is answered by {route.value}; name it with broker="
+                )
+            owners = await self._leaders_or_replicas(route, row, elements)
+        else:
+            return {None: request}
+        if row is None or not elements:
+            if row is not None and len(cluster.brokers) > 1:
+                split(request, row, owners)  # raises if one broker alone can answer
+            return {next((its[0] for its in owners if its), None): request}
+        # Any broker reports what is wrong with an element that no known broker answers.
+        others = next((its for its in owners if its), ())[:1]
+        if not others:
+            return {None: request}
+        pieces = split(request, row, [its or others for its in owners])
+        return {node: piece for node, piece in pieces.items()}  # noqa: C416 - another type of key
+
+    async def _coordinators_for(
+        self, route: Route, request: Request[R], row: Split | None, elements: Sequence[Element]
+    ) -> list[tuple[int, ...]]:
+        """Returns the coordinator of each element, or that of the whole request."""
+        kind = COORDINATORS[route].type
+        keys = coordinator_keys(request)
+        if not keys:
+            raise ConfigurationError(
+                f"{type(request).__name__} names no {kind.name.lower()} to route it by"
+            )
+        if len(self._view.cluster.brokers) == 1:
+            keys = keys[:1]  # that broker, or none yet
+        found = await self.find(kind, keys)
+        if row is None or not elements:
+            return [(found[keys[0]],)]
+        level = row.request_levels[0]
+        of_each = [found.get(level.identities(element)[0][1]) for (element,) in elements]
+        return [() if node is None else (node,) for node in of_each]
+
+    async def _leaders_or_replicas(
+        self, route: Route, row: Split, elements: Sequence[Element]
+    ) -> list[tuple[int, ...]]:
+        """Returns the leader or the replicas of each partition; none if they cannot be known."""
+        view, cluster = self._view, self._view.cluster
+        partition = row.request_levels[-1]
+
+        def owners() -> list[tuple[int, ...]]:
+            found = []
+            for element in elements:
+                name, _ = self._topic(row, element)
+                info = cluster.topics.get(name) if name and view.is_fresh(name) else None
+                at = partition.identities(element[-1])[0][1]
+                part = None if info is None else info.partitions.get(at)
+                nodes: tuple[int, ...] = ()
+                if part is not None:
+                    nodes = (part.leader,) if route is Route.LEADER else part.replicas
+                found.append(tuple(node for node in nodes if node in cluster.brokers))
+            return found
+
+        known = owners()
+        topics = [
+            self._topic(row, each) for each, its in zip(elements, known, strict=True) if not its
+        ]
+        names = {name for name, _ in topics if name}
+        ids = {topic_id for name, topic_id in topics if not name and topic_id}
+        if names:
+            await view.refresh(names)
+        if ids:
+            await view.refresh_ids(ids)
+        return owners() if topics else known
+
+    def _topic(self, row: Split, element: Element) -> tuple[str | None, Uuid | None]:
+        """Returns the topic of a partition: its name, as far as it is known, and its id."""
+        name: str | None = None
+        topic_id: Uuid | None = None
+        for _, each in row.request_levels[-2].identities(element[-2]):
+            if isinstance(each, str):
+                name = each
+            else:
+                topic_id = each
+        if not name and topic_id is not None:
+            name = self._view.cluster.topic_name(topic_id)
+        return name or None, topic_id
+
+    # Coordinators
+
+    async def find(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
+        """Returns the nodes that coordinate these groups or transactional ids.
+
+        Unknown ones are requested together, and retried while they do not exist yet. Raises
+        BrokerResponseError for the first that cannot be found.
+        """
+        nodes = self._known_of(kind, keys)
+        if len(nodes) == len(set(keys)):
+            return nodes
+        return await self._view.retrying(lambda: self._find(kind, keys))
+
+    def _known_of(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
+        known = ((key, self._known(kind, key)) for key in keys)
+        return {key: node for key, node in known if node is not None}
+
+    def _known(self, kind: CoordinatorType, key: str) -> int | None:
+        node = self.coordinators.node(kind, key)
+        return node if node in self._view.cluster.brokers else None
+
+    async def _find(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
+        """Requests the unknown coordinators; stores those that are found, even if others fail.
+
+        A concurrent call may drop some of them before this one returns.
+        """
+        nodes = self._known_of(kind, keys)
+        missing = [key for key in dict.fromkeys(keys) if key not in nodes]
+        if not missing:
+            return nodes
+        connection = await self._view.connection()
+        version = connection.version_of(FindCoordinatorRequest)
+
+        async def ask(request: FindCoordinatorRequest) -> dict[str, int | BrokerResponseError]:
+            answer = await connection.request(request, version=version)
+            return coordinators_in(kind, request, answer)
+
+        requests = find_coordinator_requests(kind, missing, version)
+        errors = []
+        for found in await gather_all(map(ask, requests)):
+            for key, node in found.items():
+                if isinstance(node, BrokerResponseError):
+                    errors.append(node)
+                else:
+                    self.coordinators.learn(kind, key, node)
+                    nodes[key] = node
+        if errors:
+            raise errors[0]
+        if any(self._known(kind, key) is None for key in missing):
+            await self._view.refresh([])  # a broker that has just joined
+        return nodes
+
+
+def _who_failed(failed: BrokerAnswer[Any], answers: Sequence[BrokerAnswer[Any]]) -> str:
+    others = [str(each.broker) for each in answers if each.error is None]
+    told = f"; those that answered: {', '.join(others)}" if others else ""
+    return (
+        f"that was broker {failed.broker} of {len(answers)}{told}. "
+        "`request_by_broker` gives the answer of each."
+    )

@@ -1,0 +1,84 @@
+"""Reads from any response whether the broker leads, coordinates or controls.
+
+Plain functions on messages; `request_router` acts on the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from ...messages.base import Message
+from ...protocol.codes_in_messages import error_codes_in
+from ...protocol.error_codes import code_of
+from ..core.retry import Remedy, remedy_of_code
+from .cluster import Broker, Cluster, LeaderHint
+from .fan_out import Split, answered_elements
+
+__all__ = [
+    "brokers_in",
+    "hints_of",
+    "says_it_is_no_controller",
+    "says_it_is_no_coordinator",
+    "unled_topics",
+]
+
+_NOT_CONTROLLER: Final = code_of("NOT_CONTROLLER")
+
+
+def says_it_is_no_coordinator(response: Message) -> bool:
+    """True if another broker is the coordinator, or none."""
+    return any(remedy_of_code(c) is Remedy.FIND_COORDINATOR for c in error_codes_in(response))
+
+
+def says_it_is_no_controller(response: Message) -> bool:
+    """True if another broker is the controller."""
+    return _NOT_CONTROLLER in error_codes_in(response)
+
+
+def unled_topics(response: Message, row: Split, cluster: Cluster) -> set[str]:
+    """Returns the topics with a partition that the broker does not have or lead.
+
+    A topic is left out if its leader is known to be another by now, as from a hint.
+    """
+    found = set()
+    for name, partition, answer in _partitions(response, row, cluster):
+        hint = _hint(name, partition, answer)
+        moved = hint is not None and cluster.leader(name, partition) == hint.leader
+        if remedy_of_code(answer.error_code) is Remedy.REFRESH and not moved:
+            found.add(name)
+    return found
+
+
+def hints_of(
+    response: Message, row: Split, cluster: Cluster
+) -> tuple[list[LeaderHint], list[Broker]]:
+    """Returns the leaders, and their addresses, of partitions that the broker does not lead
+    (KIP-951).
+    """
+    every = (_hint(*found) for found in _partitions(response, row, cluster))
+    return [hint for hint in every if hint is not None], brokers_in(response)
+
+
+def brokers_in(response: Message) -> list[Broker]:
+    """Returns the brokers that a response names with its hints."""
+    nodes: Iterable[Any] = getattr(response, "node_endpoints", ())
+    return [Broker(each.node_id, each.host, each.port, each.rack) for each in nodes]
+
+
+def _hint(name: str, partition: int, answer: Any) -> LeaderHint | None:
+    leader = getattr(answer, "current_leader", None)
+    if not answer.error_code or leader is None or leader.leader_id < 0:
+        return None
+    return LeaderHint(name, partition, leader.leader_id, leader.leader_epoch)
+
+
+def _partitions(response: Message, row: Split, cluster: Cluster) -> Iterator[tuple[str, int, Any]]:
+    """Returns the partitions of a response: topic name, number, and their struct."""
+    topic, partition = row.response_levels[-2:]
+    for element in answered_elements(response, row):
+        for _, each in topic.identities(element[-2]):
+            name = each if isinstance(each, str) else cluster.topic_name(each)
+            if name:
+                yield name, partition.identities(element[-1])[0][1], element[-1]
+                break

@@ -1,0 +1,1 @@
+"""Connections to brokers: handshake, authentication, in-flight requests, the pool."""

@@ -1,0 +1,175 @@
+"""Resolves the addresses of a broker's host name, and connects to the first that answers.
+
+A name may have several addresses, of IPv4 and IPv6 (KIP-302). They are tried with alternating
+families; the next attempt starts as soon as one has failed, or has taken `NEXT_ADDRESS_S`, so that
+an address that swallows all packets costs a moment and no more. `connection` does what follows TCP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from ...clock import Clock
+from ...wire.errors import (
+    BrokerConnectionError,
+    KprotoError,
+    ProtocolError,
+    RequestTimeoutError,
+)
+from ..settings import Address
+
+__all__ = ["NEXT_ADDRESS_S", "Target", "Targets", "in_turns", "look_up"]
+
+#: How long an address may take before the next one is tried concurrently, in seconds: the
+#: Connection Attempt Delay that RFC 8305 recommends.
+NEXT_ADDRESS_S: Final = 0.25
+
+
+class Target(NamedTuple):
+    """One address of a name: its family, and the argument of `socket.connect`."""
+
+    family: int
+    where: tuple[Any, ...]
+
+    @property
+    def ip(self) -> str:
+        """Returns the address as text, without the port."""
+        return str(self.where[0])
+
+
+def in_turns(found: Sequence[Target], failed: str | None = None) -> list[Target]:
+    """Returns each address once, with alternating families; starts after the address `failed`."""
+    by_family: dict[int, list[Target]] = {}
+    for target in dict.fromkeys(found):
+        by_family.setdefault(target.family, []).append(target)
+    most = max(map(len, by_family.values()), default=0)
+    turns = [its[at] for at in range(most) for its in by_family.values() if at < len(its)]
+    behind = next((at + 1 for at, target in enumerate(turns) if target.ip == failed), 0)
+    return turns[behind:] + turns[:behind]
+
+
+async def look_up(address: Address) -> list[Target]:
+    """Resolves a host name. Raises OSError, and ValueError for what is no host name."""
+    try:  # an address needs no thread
+        found = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+        )
+    except socket.gaierror:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    return [Target(int(family), tuple(where)) for family, _, _, _, where in found]
+
+
+class Targets:
+    """The addresses of one name that are `left` to try, and the failures of the others."""
+
+    def __init__(self, address: Address, left: Sequence[Target]) -> None:
+        self.address = address
+        self.left = list(left)
+        self.failures: list[tuple[Target, KprotoError]] = []
+
+    async def connect(self, clock: Clock) -> tuple[socket.socket, Target]:
+        """Returns a connected socket and its address. Raises BrokerConnectionError."""
+        if len(self.left) == 1:
+            target = self.left.pop()
+            try:
+                return await _connected(target), target
+            except OSError as error:
+                self._refused(target, error)
+                raise self.failure() from None
+        attempts: dict[asyncio.Task[socket.socket], Target] = {}
+        try:
+            while True:
+                if self.left:
+                    target = self.left.pop(0)
+                    attempts[asyncio.create_task(_connected(target))] = target
+                if not attempts:
+                    raise self.failure()
+                done = await _first(attempts, NEXT_ADDRESS_S if self.left else None, clock)
+                for task in done:
+                    target = attempts.pop(task)
+                    try:
+                        return task.result(), target
+                    except OSError as error:
+                        self._refused(target, error)
+        finally:
+            # Pending attempts are tried first again if the address that answered does not work.
+            self.left[:0] = attempts.values()
+            for task in attempts:
+                task.cancel()
+            for ended in await asyncio.gather(*attempts, return_exceptions=True):
+                if isinstance(ended, socket.socket):
+                    ended.close()
+
+    def _refused(self, target: Target, error: OSError) -> None:
+        # The text of asyncio repeats the address.
+        why = os.strerror(error.errno) if error.errno else str(error)
+        reason = f"cannot connect: {why}"
+        self.failed(target, BrokerConnectionError(reason, address=str(self.address)))
+
+    def failed(self, target: Target, error: KprotoError) -> None:
+        """Notes the failure of an address."""
+        self.failures.append((target, error))
+
+    def gave(self, target: Target | None, error: KprotoError) -> None:
+        """Notes how an attempt ended: at `target`, or at all addresses that are left."""
+        if target is not None:
+            self.failed(target, error)
+        elif isinstance(error, RequestTimeoutError):
+            for silent in self.left:
+                self.failed(silent, error)
+            self.left.clear()
+
+    @property
+    def last_failed(self) -> str | None:
+        """Returns the address that failed last."""
+        return self.failures[-1][0].ip if self.failures else None
+
+    def failure(self) -> KprotoError:
+        """Returns the error to raise once no address is left; it names each address and its
+        failure.
+        """
+        errors = [error for _, error in self.failures]
+        if len(errors) == 1:
+            return errors[0]
+        prefix = f"{self.address}: "
+        told = "; ".join(
+            f"{target.ip}: {str(error).removeprefix(prefix)}" for target, error in self.failures
+        )
+        reason = f"cannot connect: its {len(errors)} addresses failed: {told}"
+        for kind in (RequestTimeoutError, ProtocolError):
+            if errors and all(isinstance(error, kind) for error in errors):
+                return kind(prefix + reason)
+        return BrokerConnectionError(reason, address=str(self.address))
+
+
+async def _connected(target: Target) -> socket.socket:
+    """Returns a connected socket. Raises OSError."""
+    made = socket.socket(target.family, socket.SOCK_STREAM)
+    try:
+        made.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(made, target.where)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+async def _first(
+    attempts: dict[asyncio.Task[socket.socket], Target], seconds: float | None, clock: Clock
+) -> set[asyncio.Task[socket.socket]]:
+    """Returns the attempts that have ended; none of them after `seconds`."""
+    if seconds is None:
+        done, _ = await asyncio.wait(attempts, return_when=asyncio.FIRST_COMPLETED)
+        return done
+    pause = asyncio.create_task(clock.sleep(seconds))
+    try:
+        ended, _ = await asyncio.wait({pause, *attempts}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        pause.cancel()
+        await asyncio.gather(pause, return_exceptions=True)
+    return {task for task in attempts if task in ended}

@@ -1,0 +1,588 @@
+"""Moves the bytes of one TCP connection to a broker, and keeps the time of its requests.
+
+`kproto.protocol` knows what the bytes mean; `write_queue` decides when they are written. A response
+is passed on in the turn of the loop in which it arrives. The connection fails as a whole: after a
+lost peer, a broken frame or a request that times out, every request in flight gets an error. One
+timer watches all of them. With SASL a second timer has the client authenticate again before its
+session ends: after the requests in flight, and before later ones (KIP-368).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeAlias, TypeVar, cast
+
+from ...clock import SYSTEM_CLOCK, Clock
+from ...messages.base import Message, Request, Response
+from ...messages.produce_request import ProduceRequest
+from ...protocol.connection import ClientConnection, expects_response
+from ...protocol.framing import FrameReader, frame
+from ...protocol.negotiation import ApiRange, negotiate
+from ...security.authentication import Answer, Step
+from ...security.diagnosis import Stage, unexpected_tls
+from ...security.tls import TlsContexts
+from ...wire.errors import (
+    BrokerConnectionError,
+    ConfigurationError,
+    DecodeError,
+    KprotoError,
+    ProtocolError,
+    RequestTimeoutError,
+)
+from ..observing.connection_watch import NO_WATCH, ConnectionWatch
+from ..release import MAGIC_OF_BATCHES, message_magic
+from ..settings import Address, ClientSettings
+from .addresses import Target, Targets
+from .authenticator import Authenticator
+from .disconnect_errors import disconnect_error, error_for_request, throttled_error, timed_out_error
+from .handshake import agreed_ranges, attach, context_of, targets_of
+from .in_flight import NEVER, InFlightRequest, InFlightRequests, Tell
+from .node_state import NodeState
+from .request_slots import RequestSlots
+from .resend import may_resend
+from .throttle import throttle_time_ms_of
+from .version_selection import version_for
+from .write_queue import WriteQueue
+
+__all__ = ["BrokerConnection"]
+
+R = TypeVar("R", bound=Response)
+
+Reopen: TypeAlias = Callable[[], Awaitable["BrokerConnection"]]
+
+#: After so long an idle time, in seconds, the broker may be closing the connection.
+QUIET_S: Final = 1.0
+
+
+class BrokerConnection(asyncio.BufferedProtocol):
+    """A connection on which both sides have agreed on versions; `open` makes it."""
+
+    def __init__(
+        self,
+        address: Address,
+        settings: ClientSettings,
+        clock: Clock,
+        tls: TlsContexts,
+        watch: ConnectionWatch = NO_WATCH,
+    ) -> None:
+        self.address = address
+        self.settings = settings
+        self.clock = clock
+        self._watch = watch
+        self.ranges: Mapping[int, ApiRange] = {}
+        self.message_magic = MAGIC_OF_BATCHES  # the newest format of records that the broker takes
+        self.target: Target | None = None  # the IP address of the socket
+        self._versions: dict[tuple[type[Message], int | None], int] = {}
+        self._protocol = ClientConnection(settings.client_id)
+        self._reader = FrameReader(settings.max_frame_bytes)
+        self._loop = asyncio.get_running_loop()
+        self._waiting = InFlightRequests(clock, self._give_up)
+        self._write_queue = WriteQueue(clock)
+        self._slots = RequestSlots(settings.max_in_flight)
+        self.node_state = NodeState(settings)
+        self._error: KprotoError | None = None
+        self.reopen: Reopen | None = None  # opens a connection to the same broker
+        self.failed_at = NEVER
+        self._is_closed_by_peer = False
+        self._was_closed_here = False
+        self._had_work = False
+        self._lost: asyncio.Future[None] = self._loop.create_future()
+        self._tls = tls
+        self._sasl: Authenticator | None = None
+        if settings.sasl is not None:
+            self._sasl = Authenticator(self, settings.sasl, address, settings, clock)
+        self._stage = Stage.VERSIONS
+        self._opened_with = -1  # the correlation id of the last request that opened it
+        self._bare_token: asyncio.Future[bytes] | None = (
+            None  # the broker's token, without a header
+        )
+
+    @classmethod
+    async def open(
+        cls,
+        address: Address,
+        settings: ClientSettings,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        tls: TlsContexts | None = None,
+        node_state: NodeState | None = None,
+        watch: ConnectionWatch = NO_WATCH,
+    ) -> BrokerConnection:
+        """Connects to `address`, agrees on versions, and authenticates; `tls` is made of
+        `settings`.
+
+        Each IP address of the host name is tried until one works; `node_state` says which is first,
+        and how long connecting may take. Raises BrokerConnectionError when no address answers or
+        the peer closes, ProtocolError when the peer is no Kafka broker, AuthenticationError when
+        one side refuses the other, ConfigurationError for TLS files that cannot be used, and
+        RequestTimeoutError when connecting takes longer than `connect_timeout_ms`.
+        """
+        node_state = node_state or NodeState(settings)
+        limit_ms = node_state.connect_timeout_ms
+        tls = tls or TlsContexts(settings.tls)
+        ends_at = clock.monotonic() + limit_ms / 1000
+        try:
+            async with clock.timeout(limit_ms / 1000):
+                targets = await targets_of(address, node_state.failed_ip)
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"{address}: its name was not looked up within {limit_ms} ms (connect_timeout_ms)"
+            ) from None
+        while True:
+            connection = cls(address, settings, clock, tls, watch)
+            connection.node_state = node_state
+            try:
+                await connection._open(targets, ends_at, limit_ms)
+            except (BrokerConnectionError, ProtocolError, RequestTimeoutError) as error:
+                targets.gave(connection.target, error)
+                node_state.failed_ip = targets.last_failed
+                if not targets.left or clock.monotonic() >= ends_at:
+                    raise targets.failure() from None
+            else:
+                return connection
+
+    async def _open(self, targets: Targets, ends_at: float, limit_ms: int) -> None:
+        """Connects to one of the addresses. Closes the connection before it raises."""
+        address, clock = self.address, self.clock
+        try:
+            async with clock.timeout(max(ends_at - clock.monotonic(), 0.0)):
+                context = await context_of(self._tls)
+                connected, self.target = await targets.connect(clock)
+            # An address that does not answer leaves time for the others.
+            seconds = max(ends_at - clock.monotonic(), 0.0) / (1 + len(targets.left))
+            async with clock.timeout(seconds):
+                await attach(self, connected, address, self._tls, context)
+                self.ranges = await agreed_ranges(
+                    self._exchange, address, self.settings.broker_version
+                )
+            produce = self.ranges.get(ProduceRequest.API_KEY)
+            if produce is not None:
+                self.message_magic = message_magic(produce.highest)
+            if self._sasl is not None:
+                self._stage = Stage.AUTHENTICATION
+                exchange = await self._sasl.exchange()
+                async with clock.timeout(self.settings.connect_timeout_ms / 1000):
+                    await self._sasl.authenticate(exchange)
+            self._stage = Stage.FIRST_REQUEST
+            self._opened_with = self._protocol.last_correlation_id
+            self._raise_if_failed()  # by bytes after the last response
+        except DecodeError as error:
+            await self.close()
+            raise ProtocolError(
+                f"{address}: what answered does not speak Kafka's protocol as it should ({error})"
+            ) from None
+        except KprotoError:
+            await self.close()
+            raise
+        except TimeoutError:
+            await self.close()
+            raise RequestTimeoutError(
+                f"{address}: no broker answered within {limit_ms} ms "
+                "(connect_timeout_ms); is that a Kafka listener, with TLS as configured?"
+            ) from None
+        except BaseException:
+            await self.close()
+            raise
+
+    # SASL
+
+    async def carry(self, step: Step, ends_at: float) -> Answer:
+        """Sends a step of an authentication ahead of all queued requests; returns the broker's
+        answer.
+        """
+        if step.request is None:
+            return await self._exchange_tokens(step.token)
+        request: Request[Any] = step.request
+        limit_ms = self.settings.request_timeout_ms
+        return cast(Answer, await self._exchange(request, step.version, ends_at, limit_ms))
+
+    async def _exchange_tokens(self, token: bytes) -> bytes:
+        """Sends a token as a frame of its own (SaslHandshake v0), and waits for the
+        broker's token.
+        """
+        self._raise_if_failed()
+        self._bare_token = self._loop.create_future()
+        self._write_queue.write(frame(token), self.clock.monotonic())
+        try:
+            return await self._bare_token
+        finally:
+            self._bare_token = None
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[float]:
+        """Holds back all requests that are not written yet.
+
+        Yields the deadline for the answer to what is sent now, in seconds of the clock: the broker
+        answers the requests in flight first.
+        """
+        async with self._write_queue.alone():
+            yield self._waiting.latest_deadline + self.settings.request_timeout_ms / 1000
+
+    @property
+    def usable(self) -> bool:
+        """False once the connection is closed or has failed."""
+        return self._error is None
+
+    @property
+    def used_at(self) -> float:
+        """Returns when bytes were written last, in seconds of the clock."""
+        return self._write_queue.used_at
+
+    @property
+    def in_flight(self) -> int:
+        """Returns how many requests wait for their response."""
+        return len(self._waiting)
+
+    @property
+    def was_dropped(self) -> bool:
+        """True if the connection failed with requests in flight, and this side did not close it."""
+        return self._error is not None and self._had_work and not self._was_closed_here
+
+    def version_of(self, request: type[Request[R]], at_most: int | None = None) -> int:
+        """Returns the version that is negotiated for a request. Raises UnsupportedVersionError."""
+        known = self._versions.get((request, at_most))
+        if known is None:
+            unstable = self.settings.unstable_versions
+            known = negotiate(request, self.ranges, unstable=unstable, at_most=at_most)
+            self._versions[request, at_most] = known
+        return known
+
+    def version_for(self, request: Request[R]) -> int:
+        """Returns the highest version that both sides speak and that has every field that is set.
+
+        Ignorable fields of later versions are dropped, except the id that names the subject of the
+        request. Raises UnsupportedVersionError, which names the field that no common version has,
+        or the two fields that no version has together.
+        """
+        return version_for(request, self.version_of)
+
+    async def request(
+        self, request: Request[R], *, version: int | None = None, timeout_ms: int | None = None
+    ) -> R:
+        """Sends `request` in the version of `version_for`, and waits for its response.
+
+        Raises EncodeError when that version cannot express the request, BrokerConnectionError when
+        the connection is lost, DecodeError when the response cannot be read. Raises
+        RequestTimeoutError `timeout_ms` after the request could be written, and closes the
+        connection: a broker that does not answer counts as lost.
+
+        If the connection closed before the request was written, the request is sent once more, on a
+        new connection; so is a request that only reads, if the broker closed an idle connection.
+        """
+        try:
+            return await self._request(request, version, timeout_ms)
+        except BrokerConnectionError as error:
+            if self.reopen is None or not may_resend(type(request), error):
+                raise
+        connection = await self.reopen()
+        return await connection._request(request, version, timeout_ms)
+
+    async def _request(self, request: Request[R], version: int | None, timeout_ms: int | None) -> R:
+        self._raise_if_failed()
+        used = self.version_for(request) if version is None else version
+        limit_ms = self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
+        async with self._slots:
+            await self._until_writable(type(request), used, limit_ms, "was not answered")
+            ends_at = self.clock.monotonic() + limit_ms / 1000
+            return cast(R, await self._exchange(request, used, ends_at, limit_ms))
+
+    def post(
+        self, request: Request[R], *, version: int, tell: Tell, may_be_lost: bool = False
+    ) -> bool:
+        """Writes `request` now, and calls `tell` later with the response or an error.
+
+        Returns False and does nothing if the request would have to wait: for queued requests, for a
+        broker that does not read, or for one that may be closing an idle connection, unless
+        `may_be_lost`. Use `request` then. Raises what `request` raises before it writes.
+        """
+        self._refuse_unanswered(request, version)
+        now = self.clock.monotonic()
+        if not self._can_post(now, may_be_lost=may_be_lost):
+            return False
+        try:
+            _, data = self._protocol.send(request, version)
+        except BaseException:
+            self._slots.release()
+            raise
+        self._post(type(request), version, data, tell, now)
+        return True
+
+    def post_encoded(
+        self, request: type[Request[R]], body: Sequence[bytes], *, version: int, tell: Tell
+    ) -> bool:
+        """Does the same as `post` for a request that is encoded already: the pieces of `body`,
+        joined.
+        """
+        now = self.clock.monotonic()
+        if not self._can_post(now):
+            return False
+        try:
+            data = self._protocol.send_encoded(request, version, body)
+        except BaseException:
+            self._slots.release()
+            raise
+        self._post(request, version, data, tell, now)
+        return True
+
+    def _can_post(self, now: float, *, may_be_lost: bool = False) -> bool:
+        """Takes a slot if nothing must be waited for. Raises the connection's error."""
+        if not self._write_queue.can_write_now:
+            return False
+        self._raise_if_failed()
+        return (may_be_lost or not self._is_quiet(now)) and self._slots.try_acquire()
+
+    def _is_quiet(self, now: float) -> bool:
+        """True if the connection has been idle for a while: the broker may be closing it."""
+        return now - self._write_queue.used_at > QUIET_S and not self._waiting
+
+    def is_idle_since(self, moment: float) -> bool:
+        """True if nothing is in flight, queued, or was written after `moment`, in seconds."""
+        return self.used_at <= moment and not self._waiting and self._write_queue.is_empty
+
+    def _post(
+        self, request: type[Message], version: int, data: bytes, tell: Tell, now: float
+    ) -> None:
+        """Writes a frame, then registers its request: that costs the frame no time."""
+        self._write_queue.write_now(data, now)
+        limit_ms = self.settings.request_timeout_ms
+        ends_at = now + limit_ms / 1000
+        self._waiting.expect(
+            InFlightRequest(request, version, tell, ends_at, limit_ms, holds_slot=True)
+        )
+        self._watch.written(request, version, len(data), now)
+
+    def _tell(self, exchange: InFlightRequest, outcome: Response | KprotoError) -> None:
+        if exchange.holds_slot:
+            self._slots.release()
+        exchange.tell(outcome)
+
+    async def send_only(self, request: Request[R], *, version: int | None = None) -> None:
+        """Sends a request that brokers do not answer (Produce with acks=0).
+
+        Waits while the broker does not read; after `request_timeout_ms` the broker counts as lost.
+        Raises what `request` raises.
+        """
+        used = self.version_for(request) if version is None else version
+        limit_ms = self.settings.request_timeout_ms
+        await self._until_writable(type(request), used, limit_ms, "could not be sent")
+        self._raise_if_failed()
+        _, data = self._protocol.send(request, used)
+        now = self.clock.monotonic()
+        self._write_queue.write(data, now)
+        self._watch.sent_only(type(request), used, len(data), now)
+
+    async def _until_writable(
+        self, request: type[Message], version: int, limit_ms: int, what: str
+    ) -> None:
+        """Waits while the broker does not read, behind the requests that wait already.
+
+        Raises RequestTimeoutError after `limit_ms`. No other request is written between the return
+        of this call and a write in the same turn.
+        """
+        is_quiet = self._error is None and self._is_quiet(self.clock.monotonic())
+        if self._write_queue.is_writable and not is_quiet:
+            return
+        try:
+            await self._write_queue.turn(
+                limit_ms / 1000, lambda: self._is_quiet(self.clock.monotonic())
+            )
+        except TimeoutError:
+            throttle = self._write_queue.throttle
+            if throttle.is_on:
+                raise throttled_error(
+                    self.address, request, version, limit_ms, throttle.left_s
+                ) from None
+            error = timed_out_error(self.address, request, version, what, limit_ms)
+            self.fail(error)
+            raise error from None
+
+    async def _exchange(
+        self,
+        request: Request[R],
+        version: int,
+        ends_at: float = NEVER,
+        limit_ms: int = 0,
+    ) -> Response:
+        """Writes a request in this turn of the loop, and waits for its response."""
+        self._raise_if_failed()
+        future: asyncio.Future[Response] = self._loop.create_future()
+
+        def tell(outcome: Response | KprotoError) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, Response):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+
+        exchange = InFlightRequest(type(request), version, tell, ends_at, limit_ms)
+        now = self.clock.monotonic()
+        self._write_queue.write(self._begin(request, exchange, now), now)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            exchange.ends_at = NEVER  # the caller was cancelled
+            raise
+
+    def _begin(self, request: Request[R], exchange: InFlightRequest, now: float) -> bytes:
+        """Registers a request as in flight; returns its frame, which is written next."""
+        self._refuse_unanswered(request, exchange.version)
+        _, data = self._protocol.send(request, exchange.version)
+        exchange.woke = self._is_quiet(now)
+        self._write_queue.note(exchange)
+        self._waiting.expect(exchange)
+        self._watch.written(exchange.request, exchange.version, len(data), now)
+        return data
+
+    def _refuse_unanswered(self, request: Request[R], version: int) -> None:
+        if not expects_response(request, version):
+            raise ConfigurationError(
+                f"no broker answers this {type(request).__name__} v{version}: it has "
+                "acks=0, or asks for nothing; `BrokerConnection.send_only` does not wait"
+            )
+
+    def _give_up(self, late: InFlightRequest) -> None:
+        """Fails the connection: a broker that answered nothing for so long counts as lost."""
+        what = "was not answered"
+        error = timed_out_error(self.address, late.request, late.version, what, late.limit_ms)
+        self._tell(late, error)
+        self.fail(error)
+
+    def _raise_if_failed(self) -> None:
+        if self._error is not None:
+            error = error_for_request(self._error, self.address)
+            if isinstance(error, BrokerConnectionError):
+                error.never_written = True
+            raise error
+
+    def fail(self, error: KprotoError) -> None:
+        """Fails every request in flight with `error`, and closes the socket."""
+        if self._error is None:
+            self._error = error
+            self.failed_at = self.clock.monotonic()
+            self._had_work = self._waiting.has_requests
+        self._waiting.stop()
+        if self._sasl is not None:
+            self._sasl.stop()
+        if self._bare_token is not None and not self._bare_token.done():
+            self._bare_token.set_exception(error_for_request(self._error, self.address))
+        self._watch.lost(
+            self._error, had_work=self._had_work, was_closed_here=self._was_closed_here
+        )
+        if not self._write_queue.end() and not self._lost.done():
+            self._lost.set_result(None)
+        while (exchange := self._waiting.take()) is not None:
+            self._tell(exchange, self._lost_with(exchange))
+
+    def _lost_with(self, exchange: InFlightRequest) -> KprotoError:
+        """Returns the error for a request that was in flight."""
+        assert self._error is not None
+        error = error_for_request(self._error, self.address)
+        if isinstance(error, BrokerConnectionError):
+            error.never_written = not exchange.is_written
+            error.woke = exchange.woke and self._is_closed_by_peer
+        return error
+
+    async def close(self) -> None:
+        """Closes the connection and waits for the socket; requests in flight fail."""
+        self.abort()
+        await asyncio.shield(self._lost)
+        if self._sasl is not None:
+            await self._sasl.stopped()
+
+    def abort(self) -> None:
+        """Closes the connection without waiting; requests in flight fail."""
+        self._was_closed_here = True
+        self.fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
+
+    # asyncio.BufferedProtocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._write_queue.attach(cast(asyncio.Transport, transport))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._error is not None:
+            return
+        try:
+            for data in self._reader.advance(nbytes):
+                if self._bare_token is None:
+                    self._receive(data)
+                elif not self._bare_token.done():
+                    self._bare_token.set_result(data)
+        except KprotoError as error:
+            if self._stage is Stage.VERSIONS and not self._tls.enabled:
+                error = unexpected_tls(self._reader.begun, str(self.address)) or error
+            self.fail(error)
+
+    def _receive(self, data: bytes) -> None:
+        answered = self._waiting.take()
+        outcome: Response | KprotoError
+        try:
+            message = self._protocol.receive_message(data)
+        except DecodeError as error:
+            outcome = error
+        except ProtocolError as error:
+            self._waiting.restore(answered)
+            self.fail(error)
+            return
+        except (
+            BaseException
+        ):  # such as MemoryError: the request fails when the loop closes the connection
+            self._waiting.restore(answered)
+            raise
+        else:
+            assert message is not None, "what could be asked can be read"
+            outcome = message
+            if getattr(message, "throttle_time_ms", 0) and answered is not None:
+                self._throttle(throttle_time_ms_of(message, answered.version))
+        if answered is not None:
+            self._watch.answered(len(data), outcome)
+            self._tell(answered, outcome)
+
+    def _throttle(self, asked_ms: int) -> None:
+        """Stops writing for the throttle time of a response (KIP-219)."""
+        waits_ms = min(asked_ms, self.settings.throttle_max_ms)
+        self.node_state.throttled_ms += waits_ms
+        self._write_queue.throttle.begin(waits_ms)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        left = self._reader.pending
+        self._write_queue.detach()
+        self._is_closed_by_peer = not left
+        is_in_sasl = self._stage is Stage.AUTHENTICATION and self._sasl is not None
+        error = disconnect_error(
+            exc,
+            left,
+            self._reached(),
+            address=self.address,
+            settings=self.settings,
+            tls=self._tls,
+            cut_off=self._sasl.cut_off() if is_in_sasl and self._sasl is not None else None,
+            is_asked=self._protocol.pending.oldest is not None,
+        )
+        self.fail(error)
+        if not self._lost.done():
+            self._lost.set_result(None)
+
+    def _reached(self) -> Stage:
+        """Returns how far the connection came: it is OPEN after the first answered request."""
+        oldest = self._protocol.pending.oldest
+        if self._stage is Stage.FIRST_REQUEST and (
+            oldest is None or oldest.correlation_id != self._opened_with + 1
+        ):
+            return Stage.OPEN
+        return self._stage
+
+    def pause_writing(self) -> None:
+        self._write_queue.pause()
+
+    def resume_writing(self) -> None:
+        self._write_queue.resume()

@@ -1,0 +1,92 @@
+"""Makes the errors for a connection that was lost. Plain functions on errors."""
+
+from __future__ import annotations
+
+from ...messages.base import Message
+from ...security.diagnosis import Stage, closed_hint, tls_fault
+from ...security.tls import TlsContexts
+from ...wire.errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    ConfigurationError,
+    KprotoError,
+    ProtocolError,
+    RequestTimeoutError,
+)
+from ..release import says_versions
+from ..settings import Address, ClientSettings
+
+__all__ = ["disconnect_error", "error_for_request", "throttled_error", "timed_out_error"]
+
+
+def error_for_request(error: KprotoError, address: Address) -> KprotoError:
+    """Returns a copy of the error for each request, because a raised exception keeps its own
+    traceback.
+    """
+    if isinstance(error, BrokerConnectionError):
+        return BrokerConnectionError(error.reason, address=error.address)
+    if isinstance(error, AuthenticationError | ConfigurationError):
+        return type(error)(str(error))
+    if isinstance(error, RequestTimeoutError):
+        return BrokerConnectionError(
+            f"the connection was given up because another request timed out ({error})",
+            address=str(address),
+        )
+    return ProtocolError(f"{address}: {error}" if str(address) not in str(error) else str(error))
+
+
+def timed_out_error(
+    address: Address, request: type[Message], version: int, what: str, limit_ms: int
+) -> RequestTimeoutError:
+    """Returns the error for a request that timed out before `what`: the broker counts as lost."""
+    return RequestTimeoutError(f"{address}: {request.__name__} v{version} {what} in {limit_ms} ms")
+
+
+def throttled_error(
+    address: Address, request: type[Message], version: int, limit_ms: int, left_s: float
+) -> RequestTimeoutError:
+    """Returns the error for a request that timed out while the broker throttled the client.
+
+    `left_s` is the rest of the throttle time, in seconds.
+    """
+    return RequestTimeoutError(
+        f"{address}: {request.__name__} v{version} could not be sent in {limit_ms} ms: by its "
+        f"quota the broker has this client wait {round(left_s * 1000)} ms more"
+    )
+
+
+def disconnect_error(
+    exc: Exception | None,
+    left: int,
+    stage: Stage,
+    *,
+    address: Address,
+    settings: ClientSettings,
+    tls: TlsContexts,
+    cut_off: AuthenticationError | None,
+    is_asked: bool,
+) -> KprotoError:
+    """Returns the error for a connection that the peer or the network ended, by the stage it had
+    reached.
+
+    `left` bytes of a response had arrived; `cut_off` is the error if that happened during SASL;
+    `is_asked` if a request was in flight.
+    """
+    shows = tls.shows_certificate
+    name = tls.name_of(address.host)
+    known = tls_fault(exc, str(address), name, shows_certificate=shows) or cut_off
+    if known is not None:
+        return known
+    reason = "the broker closed the connection"
+    if exc is not None:
+        reason = f"the connection was lost ({exc})"
+    if left:
+        reason += f", {left} bytes into a response"
+    else:
+        release = settings.broker_version
+        if is_asked and not says_versions(release):
+            reason += f"; is it a Kafka {release} (broker_version)?"
+        hint = closed_hint(stage, tls=tls.enabled, sasl=settings.sasl is not None)
+        if hint:
+            reason += f"; {hint}"
+    return BrokerConnectionError(reason, address=str(address))

@@ -1,0 +1,125 @@
+"""Opens a connection: TCP to one of the addresses, TLS, and ApiVersions."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+from ...messages.api_versions_request import ApiVersionsRequest
+from ...messages.api_versions_response import ApiVersionsResponse
+from ...messages.base import Request, Response
+from ...protocol.negotiation import (
+    UNSUPPORTED_VERSION,
+    ApiRange,
+    broker_ranges,
+    fallback_version,
+)
+from ...security.diagnosis import handshake_fault
+from ...security.tls import TlsContexts
+from ...version import __version__
+from ...wire.errors import BrokerConnectionError, ProtocolError
+from ..release import common_ranges, release_ranges, says_versions
+from ..settings import Address
+from .addresses import Targets, in_turns, look_up
+
+__all__ = ["agreed_ranges", "attach", "context_of", "targets_of"]
+
+#: The name of this client's software (KIP-511).
+_SOFTWARE_NAME: Final = "kproto"
+
+_LAST_PORT: Final = 65_535
+
+#: Sends a request in a version, and returns the response.
+_Ask: TypeAlias = Callable[[Request[Any], int], Awaitable[Response]]
+
+
+async def targets_of(address: Address, failed_ip: str | None) -> Targets:
+    """Resolves a broker's host name; the addresses start after `failed_ip`.
+
+    Raises BrokerConnectionError.
+    """
+    if not 0 < address.port <= _LAST_PORT:  # from a Metadata response
+        reason = f"cannot connect: {address.port} is no port; they end at {_LAST_PORT}"
+        raise BrokerConnectionError(reason, address=str(address))
+    try:
+        return Targets(address, in_turns(await look_up(address), failed_ip))
+    except OSError as error:
+        reason = f"cannot connect: {error.strerror or error}"
+    except ValueError as error:  # not a valid host name, such as an empty label
+        reason = f"cannot connect: {error}; is the host name right?"
+    raise BrokerConnectionError(reason, address=str(address))
+
+
+async def context_of(tls: TlsContexts) -> ssl.SSLContext | None:
+    """Returns the TLS context of a connection; reads files in a thread. Raises
+    ConfigurationError.
+    """
+    if not tls.enabled:
+        return None
+    return tls.cached() or await asyncio.to_thread(tls.renew)
+
+
+async def attach(
+    protocol: asyncio.BaseProtocol,
+    connected: socket.socket,
+    address: Address,
+    tls: TlsContexts,
+    context: ssl.SSLContext | None,
+) -> None:
+    """Attaches `protocol` to the socket, with TLS if there is a context.
+
+    Raises BrokerConnectionError, and AuthenticationError for a certificate that is refused.
+    """
+    name = None if context is None else tls.name_of(address.host)
+    try:
+        await asyncio.get_running_loop().create_connection(
+            lambda: protocol, sock=connected, ssl=context, server_hostname=name
+        )
+    except (ssl.SSLError, ConnectionResetError, ConnectionAbortedError) as error:
+        if name is None:
+            raise _unconnected(address, error) from None
+        shows = tls.shows_certificate
+        raise handshake_fault(error, str(address), name, shows_certificate=shows) from None
+    except OSError as error:
+        raise _unconnected(address, error) from None
+    except ValueError as error:  # a host name that no certificate can have
+        reason = f"cannot connect: {error}; is the host name right?"
+        raise BrokerConnectionError(reason, address=str(address)) from None
+
+
+def _unconnected(address: Address, error: OSError) -> BrokerConnectionError:
+    reason = f"cannot connect: {error.strerror or error}"
+    return BrokerConnectionError(reason, address=str(address))
+
+
+async def agreed_ranges(ask: _Ask, address: Address, release: str | None) -> Mapping[int, ApiRange]:
+    """What a broker says it takes, within what its `release` does, where that is known.
+
+    One of a release before 0.10 is not asked. Raises ProtocolError where it refuses to say so.
+    """
+    if release is None:
+        return await _told_ranges(ask, address)
+    ranges = release_ranges(release)
+    if not says_versions(release):
+        return ranges
+    return common_ranges(ranges, await _told_ranges(ask, address))
+
+
+async def _told_ranges(ask: _Ask, address: Address) -> Mapping[int, ApiRange]:
+    request = ApiVersionsRequest(
+        client_software_name=_SOFTWARE_NAME, client_software_version=__version__
+    )
+    version = ApiVersionsRequest.LATEST_STABLE
+    answer = cast(ApiVersionsResponse, await ask(request, version))
+    if answer.error_code == UNSUPPORTED_VERSION and version > 0:
+        version = min(version - 1, fallback_version(answer))
+        answer = cast(ApiVersionsResponse, await ask(request, version))
+    if answer.error_code:
+        raise ProtocolError(
+            f"{address}: ApiVersions v{version} was answered with error code "
+            f"{answer.error_code}; the broker does not take this client"
+        )
+    return broker_ranges(answer)

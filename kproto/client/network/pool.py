@@ -1,0 +1,313 @@
+"""The connections of a client, opened when first needed, closed together.
+
+One a broker for everything that is answered at once; and one for each owner that makes a broker
+wait, as a consumer does: brokers work on one request of a connection at a time, so that all
+others would wait with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import warnings
+from collections.abc import Sequence
+from copy import copy
+from typing import Final, TypeAlias
+
+from ...clock import Clock, Timer
+from ...security.tls import TlsContexts
+from ...wire.errors import BrokerConnectionError, ConfigurationError, KprotoError
+from ..core.loop_guard import LoopGuard
+from ..core.retry import TICK_S
+from ..observing.observer import Observer
+from ..release import magic_of
+from ..settings import Address, ClientSettings
+from .connection import BrokerConnection
+from .node_state import NodeState
+
+__all__ = ["ConnectionPool"]
+
+_log: Final = logging.getLogger("kproto.client")
+
+#: The most node states that are kept, because brokers may get ever new addresses. The state of an
+#: address with a connection, or a pending one, is never dropped.
+MOST_ADDRESSES: Final = 1_000
+
+#: An address, and the owner of a connection of its own; None for the shared connection.
+_Key: TypeAlias = tuple[Address, object]
+
+
+class ConnectionPool:
+    """Opens and shares connections, by address and owner; one attempt at a time for each."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        settings: ClientSettings,
+        clock: Clock,
+        observer: Observer | None = None,
+    ) -> None:
+        self.bootstrap = list(bootstrap)
+        self.settings = settings
+        self.clock = clock
+        self._observer = observer or Observer(settings.hooks, clock.monotonic)
+        self.home = LoopGuard()
+        self._open: dict[_Key, BrokerConnection] = {}
+        self._opening: dict[_Key, _Opening] = {}
+        self._ending: set[asyncio.Task[BrokerConnection]] = set()  # without a caller that waits
+        self._node_states: dict[Address, NodeState] = {}
+        self._idle_timer: Timer | None = None
+        self._closed = False
+        #: The newest record format that every connected broker takes.
+        self.message_magic = magic_of(settings.broker_version)
+        self._tls = TlsContexts(settings.tls)
+        if settings.sasl is not None and settings.sasl.readable and not self._tls.enabled:
+            _log.warning(
+                "%s without TLS: who sees the bytes on their way can use what it sends; set tls",
+                settings.sasl.mechanism,
+            )
+
+    def at_hand(self, address: Address) -> BrokerConnection | None:
+        """Returns the shared connection to `address`, if it is open."""
+        connection = self._open.get((address, None))
+        return connection if connection is not None and connection.usable else None
+
+    def has_lost(self, address: Address) -> bool:
+        """True if the shared connection to `address` has failed, and no other is open."""
+        connection = self._open.get((address, None))
+        return connection is not None and not connection.usable
+
+    def wait_s(self, address: Address) -> float:
+        """Returns the rest of the backoff of `address`, in seconds."""
+        node_state = self._node_states.get(address)
+        return (
+            0.0 if node_state is None else max(0.0, node_state.not_before - self.clock.monotonic())
+        )
+
+    async def to(self, address: Address, owner: object = None) -> BrokerConnection:
+        """Returns a usable connection to `address`, shared or that of `owner`.
+
+        Concurrent callers share one attempt, and its error. After a failure the next attempt starts
+        when the backoff of the broker is over, and callers wait for it. Raises what
+        `BrokerConnection.open` raises, and ConfigurationError once the pool is closed, or in
+        another event loop.
+        """
+        self.home.check()
+        key = (address, owner)
+        connection = self._usable(key)
+        if connection is not None:
+            return connection
+        self._raise_if_closed()
+        opening = self._opening.get(key)
+        if opening is None:
+            opening = self._opening[key] = _Opening(asyncio.create_task(self._connect(key)))
+            opening.task.add_done_callback(lambda task: self._opened(key, task))
+        opening.waiting += 1
+        opening.is_shared = opening.is_shared or opening.waiting > 1
+        try:
+            return await asyncio.shield(opening.task)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and not task.cancelling():  # the caller was not cancelled
+                self._raise_if_closed()
+                raise BrokerConnectionError(
+                    "the connection was closed", address=str(address)
+                ) from None
+            raise
+        except KprotoError as error:
+            if not opening.is_shared:
+                raise
+            raise copy(error) from None  # a raised exception keeps its own traceback
+        finally:
+            opening.waiting -= 1
+            # It may have been aborted already, and another one started.
+            if not opening.waiting and self._opening.get(key) is opening:
+                self._give_up(key)
+
+    def _usable(self, key: _Key) -> BrokerConnection | None:
+        connection = self._open.get(key)
+        if connection is None or connection.usable:
+            return connection
+        # Only once: the node state holds the outcome from now on.
+        del self._open[key]
+        if connection.was_dropped:
+            error = BrokerConnectionError("the connection was lost", address=str(key[0]))
+            ip = None if connection.target is None else connection.target.ip
+            self._node_state_of(key[0]).failed(error, connection.failed_at, _chance(), ip)
+        return None
+
+    def _node_state_of(self, address: Address) -> NodeState:
+        known = self._node_states.get(address)
+        if known is None:
+            if len(self._node_states) >= MOST_ADDRESSES:
+                self._drop_node_state()
+            known = self._node_states[address] = NodeState(self.settings)
+        return known
+
+    def _drop_node_state(self) -> None:
+        """Drops the oldest node state of an address that has no connection and waits for no
+        backoff.
+        """
+        in_use = {address for address, _ in (*self._open, *self._opening)}
+        now = self.clock.monotonic()
+        for address, node_state in self._node_states.items():
+            if address not in in_use and node_state.not_before <= now:
+                del self._node_states[address]
+                return
+
+    async def _connect(self, key: _Key) -> BrokerConnection:
+        address, owner = key
+        node_state = self._node_state_of(address)
+        while (wait_s := node_state.not_before - self.clock.monotonic()) > 0:
+            await self.clock.sleep(wait_s)
+        watch = self._observer.connection(str(address))
+        try:
+            connection = await watch.opening(
+                lambda: BrokerConnection.open(
+                    address,
+                    self.settings,
+                    self.clock,
+                    tls=self._tls,
+                    node_state=node_state,
+                    watch=watch,
+                )
+            )
+        except KprotoError as error:
+            node_state.failed(error, self.clock.monotonic(), _chance(), node_state.failed_ip)
+            raise
+        node_state.succeeded()
+        connection.reopen = lambda: self.to(address, owner)
+        self._open[key] = connection
+        usable = [each.message_magic for each in self._open.values() if each.usable]
+        self.message_magic = min(usable, default=self.message_magic)
+        self._schedule_idle_check(self.settings.max_idle_ms / 1000)
+        return connection
+
+    def _opened(self, key: _Key, task: asyncio.Task[BrokerConnection]) -> None:
+        opening = self._opening.get(key)
+        if opening is not None and opening.task is task:
+            del self._opening[key]
+        self._ending.discard(task)
+        if not task.cancelled():
+            task.exception()  # its waiter has raised it
+
+    def _give_up(self, key: _Key) -> None:
+        """Cancels a connection attempt that no caller waits for."""
+        task = self._opening.pop(key).task
+        if not task.done():
+            self._ending.add(task)
+            task.cancel()
+
+    # Idle connections
+
+    def _schedule_idle_check(self, seconds: float) -> None:
+        """Sets the timer for idle connections, unless it is set."""
+        if self._idle_timer is None and not self._closed and self.settings.max_idle_ms:
+            self._idle_timer = self.clock.call_later(seconds, self._close_idle)
+
+    def _close_idle(self) -> None:
+        """Closes connections that were idle for `connections_max_idle_ms`; they are reopened on
+        demand.
+        """
+        self._idle_timer = None
+        limit_s = self.settings.max_idle_ms / 1000
+        now = self.clock.monotonic()
+        first = float("inf")
+        for key, connection in list(self._open.items()):
+            if connection.is_idle_since(now - limit_s + TICK_S):
+                _log.debug("the connection to %s was idle, and is closed", key[0])
+                del self._open[key]
+                connection.abort()
+            elif connection.usable:
+                first = min(first, max(connection.used_at + limit_s - now, limit_s / 10))
+        if first != float("inf"):
+            self._schedule_idle_check(first)
+
+    def _raise_if_closed(self) -> None:
+        if self._closed:
+            raise ConfigurationError("the client is closed; it cannot be used any more")
+
+    async def release(self, owner: object) -> None:
+        """Closes the connections that belong to `owner`, and waits until they are closed."""
+        await self._close_connections(self._taken_from(owner))
+
+    def abort(self, owner: object) -> None:
+        """Does the same without waiting."""
+        for connection in self._taken_from(owner):
+            connection.abort()
+
+    def _taken_from(self, owner: object) -> list[BrokerConnection]:
+        for key in [key for key in self._opening if key[1] is owner]:
+            self._give_up(key)
+        return [self._open.pop(key) for key in list(self._open) if key[1] is owner]
+
+    def abort_all(self) -> None:
+        """Closes every connection at once; new ones are opened on demand."""
+        for connection in list(self._open.values()):
+            connection.abort()
+
+    async def close(self) -> None:
+        """Closes every connection, pending ones too, and waits until they are closed."""
+        self._refuse_new()
+        connections = list(self._open.values())
+        self._open.clear()
+        await self._close_connections(connections)
+
+    def dropped(self) -> None:
+        """Warns about a client that was not closed, and closes its connections.
+
+        May be called in any thread.
+        """
+        loop = self.home.loop
+        if self._closed or loop is None or not any(each.usable for each in self._open.values()):
+            return
+        servers = ", ".join(map(str, self.bootstrap))
+        text = f"a client of {servers} was not closed: use `async with`, or await its `close()`"
+        warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._abandon)
+
+    def _abandon(self) -> None:
+        self._refuse_new()
+        self.abort_all()
+
+    def _refuse_new(self) -> None:
+        self._closed = True
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        for key in list(self._opening):
+            self._give_up(key)
+
+    def forget(self) -> None:
+        """Drops all connections, because their event loop is closed."""
+        self._closed = True
+        self._open.clear()
+        self._opening.clear()
+        self._ending.clear()
+
+    async def _close_connections(self, connections: Sequence[BrokerConnection]) -> None:
+        """Closes connections, and waits for them and for cancelled attempts.
+
+        Leaves no connection open when it is cancelled.
+        """
+        for connection in connections:
+            connection.abort()
+        await asyncio.gather(*self._ending, return_exceptions=True)
+        await asyncio.gather(*(connection.close() for connection in connections))
+
+
+class _Opening:
+    """A pending connection, and how many callers wait for it."""
+
+    __slots__ = ("is_shared", "task", "waiting")
+
+    def __init__(self, task: asyncio.Task[BrokerConnection]) -> None:
+        self.task = task
+        self.waiting = 0
+        self.is_shared = False
+
+
+def _chance() -> float:
+    return random.random()  # noqa: S311 - jitter, no secret

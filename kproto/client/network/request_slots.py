@@ -1,0 +1,59 @@
+"""Limits the requests in flight, first come, first served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from types import TracebackType
+
+__all__ = ["RequestSlots"]
+
+
+class RequestSlots:
+    """A semaphore that serves waiters in their order, and whose slots can be taken
+    without waiting.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def try_acquire(self) -> bool:
+        """Takes a slot if there is one; there is none while any caller waits."""
+        if not self._free:
+            return False
+        self._free -= 1
+        return True
+
+    async def take(self) -> None:
+        """Takes a slot, after the callers that wait already."""
+        if self.try_acquire():
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self.release()  # the slot was passed on already
+            raise
+
+    def release(self) -> None:
+        """Passes the slot to the caller that has waited longest, else frees it."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+    async def __aenter__(self) -> None:
+        await self.take()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()

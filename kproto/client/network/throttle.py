@@ -1,0 +1,109 @@
+"""Keeps a connection silent for as long as its broker throttles it (KIP-219).
+
+Since Kafka 2.0 a broker that throttles a client answers at once, with the time for which it stops
+reading the connection, and the client waits. Requests that wait here are not written, so that their
+timeouts do not run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ...clock import Clock, Timer
+from ...messages.base import Response
+
+__all__ = ["Throttle", "throttle_time_ms_of"]
+
+#: The first version whose response is sent before the throttle time, by request name. In earlier
+#: versions the broker has waited already. Requests that are missing here are newer, and respond at
+#: once in every version. Source: the comments of the definitions.
+WAITS_BEHIND_FROM: Final = {
+    "AddOffsetsToTxn": 1,
+    "AddPartitionsToTxn": 1,
+    "AlterConfigs": 1,
+    "AlterReplicaLogDirs": 1,
+    "ApiVersions": 2,
+    "CreateAcls": 1,
+    "CreateDelegationToken": 1,
+    "CreatePartitions": 1,
+    "CreateTopics": 3,
+    "DeleteAcls": 1,
+    "DeleteGroups": 1,
+    "DeleteRecords": 1,
+    "DeleteTopics": 2,
+    "DescribeAcls": 1,
+    "DescribeConfigs": 2,
+    "DescribeDelegationToken": 1,
+    "DescribeGroups": 2,
+    "DescribeLogDirs": 1,
+    "EndTxn": 1,
+    "ExpireDelegationToken": 1,
+    "Fetch": 8,
+    "FindCoordinator": 2,
+    "Heartbeat": 2,
+    "InitProducerId": 1,
+    "JoinGroup": 3,
+    "LeaveGroup": 2,
+    "ListGroups": 2,
+    "ListOffsets": 3,
+    "Metadata": 6,
+    "OffsetCommit": 4,
+    "OffsetFetch": 4,
+    "Produce": 6,
+    "RenewDelegationToken": 1,
+    "SyncGroup": 2,
+    "TxnOffsetCommit": 1,
+}
+
+
+def throttle_time_ms_of(response: Response, version: int) -> int:
+    """Returns for how long a response of that version asks the client to send nothing, in ms."""
+    asked: int = getattr(response, "throttle_time_ms", 0)
+    if asked > 0:
+        name = type(response)._generated().__name__.removesuffix("Response")
+        if version < WAITS_BEHIND_FROM.get(name, 0):
+            return 0
+    return max(asked, 0)
+
+
+class Throttle:
+    """Blocks writes while it `is_on`: until `not_before`, in seconds of the clock."""
+
+    __slots__ = ("_clock", "_over", "_timer", "is_on", "not_before")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._over = asyncio.Event()
+        self._timer: Timer | None = None
+        self.is_on = False
+        self.not_before = float("-inf")
+
+    def begin(self, ms: int) -> None:
+        """Blocks for `ms` from now on, unless a longer throttle is in force."""
+        until = self._clock.monotonic() + ms / 1000
+        if until <= self.not_before or ms <= 0:
+            return
+        self.end()
+        self.not_before = until
+        self.is_on = True
+        self._over.clear()
+        self._timer = self._clock.call_later(ms / 1000, self.end)
+
+    def end(self) -> None:
+        """Unblocks writes."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.is_on = False
+        self._over.set()
+
+    @property
+    def left_s(self) -> float:
+        """Returns the remaining time, in seconds."""
+        return max(0.0, self.not_before - self._clock.monotonic()) if self.is_on else 0.0
+
+    async def over(self) -> None:
+        """Waits until the throttle is over, or the connection is lost."""
+        while self.is_on:
+            await self._over.wait()

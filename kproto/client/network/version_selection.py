@@ -1,0 +1,57 @@
+"""Selects the version of a request by the fields that are set. Plain functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from ...messages.base import Request, Response
+from ...schema.set_fields import Shape, first_to_end, last_to_begin, shape_of
+from ...wire.errors import UnsupportedVersionError
+
+__all__ = ["version_for"]
+
+R = TypeVar("R", bound=Response)
+
+
+def version_for(
+    request: Request[R], version_of: Callable[[type[Request[R]], int | None], int]
+) -> int:
+    """Does what `BrokerConnection.version_for` says; `version_of` negotiates, up to a version if
+    given.
+
+    Raises UnsupportedVersionError, which names the field that no common version has, or the two
+    fields that no version has together.
+    """
+    shape = _shape_of(type(request))  # type: ignore[arg-type]  # its objects have no hash
+    ending = first_to_end(shape, request)
+    beginning = last_to_begin(shape, request)
+    name = type(request).__name__
+    lowest = 0 if beginning is None else beginning.versions.lowest
+    highest = None if ending is None else ending.versions.highest
+    if beginning is not None and ending is not None and ending.versions.highest < lowest:
+        raise UnsupportedVersionError(
+            f"{name}: its fields {ending.path} (versions {ending.versions}) and "
+            f"{beginning.path} (versions {beginning.versions}) are set, and no version has "
+            "both; set one of them"
+        )
+    try:
+        version = version_of(type(request), highest)
+    except UnsupportedVersionError as error:
+        if ending is None:
+            raise
+        raise UnsupportedVersionError(
+            f"{error}: its field {ending.path} is set, which no later version has"
+        ) from None
+    if beginning is not None and version < lowest:
+        raise UnsupportedVersionError(
+            f"{name}: the highest version that this broker and the client speak is {version}, "
+            f"and its field {beginning.path} is set, which versions {beginning.versions} have"
+        )
+    return version
+
+
+@lru_cache(maxsize=256)  # more than there are requests
+def _shape_of(request: type[Request[Any]]) -> Shape:
+    return shape_of(request._definition())

@@ -1,0 +1,78 @@
+"""Checks the topics to which records are forwarded: whether they exist and may be written.
+
+`run` raises these errors before it processes anything, and not when the first record fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+from ...messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from ...protocol.error_codes import error_of_code
+from ...wire.errors import BrokerResponseError, ConfigurationError, UnsupportedVersionError
+from ..metadata.cluster_view import ClusterView
+
+__all__ = ["check_outlets"]
+
+#: Says which operations a client may do on a topic (KIP-430).
+_FIRST_OPERATIONS_VERSION: Final = 8
+
+#: Where the broker has not said so, as it has no authorizer or was not asked.
+_UNKNOWN: Final = -(2**31)
+
+#: The bit of AclOperation WRITE.
+_WRITE: Final = 1 << 4
+
+#: Who may not even DESCRIBE a topic has not the right WRITE, which implies it.
+_NO_RIGHT: Final = "TOPIC_AUTHORIZATION_FAILED"
+
+
+async def check_outlets(view: ClusterView, names: Iterable[str]) -> None:
+    """Raises ConfigurationError for a topic that does not exist, or that may not be written.
+
+    A new topic is waited for, for `metadata_wait_ms`; none is created. Raises BrokerResponseError
+    for other errors of a broker.
+    """
+    names = list(names)
+    for name in names:
+        try:
+            await view.retrying(partial(view.topic, name), responses=False)
+        except BrokerResponseError as error:
+            if error.name == _NO_RIGHT:
+                raise _may_not_write(name) from error
+            if error.name != "UNKNOWN_TOPIC_OR_PARTITION":
+                raise
+            raise ConfigurationError(
+                f"topic {name!r}, which records that fail are sent to, is not there: create it "
+                "first, or give another dead_letter_topic or other retry_topics"
+            ) from error
+    if names:
+        await _check_rights(view, names)
+
+
+async def _check_rights(view: ClusterView, names: list[str]) -> None:
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=name) for name in names],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+    )
+    try:
+        answer = await view.retrying(partial(view.request, request))
+    except UnsupportedVersionError:
+        return  # a broker before 2.3: the first send tells
+    for topic in answer.topics:
+        if topic.error_code:
+            error = error_of_code(topic.error_code, f"asking for topic {topic.name}")
+            raise _may_not_write(topic.name) if error.name == _NO_RIGHT else error
+        allowed = topic.topic_authorized_operations
+        if allowed != _UNKNOWN and not allowed & _WRITE:
+            raise _may_not_write(topic.name)
+
+
+def _may_not_write(name: str | None) -> ConfigurationError:
+    return ConfigurationError(
+        f"topic {name!r}, which records that fail are sent to, may not be written to by this "
+        "client: it needs the right WRITE"
+    )

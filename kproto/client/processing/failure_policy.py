@@ -1,0 +1,88 @@
+"""Decides what happens to a record whose handler failed: retry, forward, or raise.
+
+Plain functions on plain data; times and `chance` are passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .settings import RunSettings, Stop
+
+__all__ = ["Forward", "Raise", "Retry", "Step", "next_step", "stop_in"]
+
+
+class Retry(NamedTuple):
+    """Retries the record after a backoff."""
+
+    wait_ms: float
+
+
+class Forward(NamedTuple):
+    """Forwards the record to `topic`, where it is due after `delay_ms`; None for a dead letter.
+
+    The record is processed here once the topic has it.
+    """
+
+    topic: str
+    delay_ms: int | None
+
+
+class Raise(NamedTuple):
+    """Ends `run` with the error; the record is not processed."""
+
+
+Step = Retry | Forward | Raise
+
+
+def next_step(
+    settings: RunSettings,
+    topic: str,
+    error: BaseException,
+    attempts: int,
+    chance: float,
+    *,
+    is_readable: bool,
+) -> Step:
+    """Returns the step for a record of `topic` that has failed `attempts` times in a row here.
+
+    A record that `decode` refused is not readable, and is a dead letter at once.
+    """
+    if is_readable:
+        retries = settings.retries
+        # A handler that was cancelled from within, as something that it waited for was.
+        is_mendable = isinstance(error, retries.exceptions) or not isinstance(error, Exception)
+        if is_mendable and attempts <= retries.attempts:
+            return Retry(retries.wait_ms(attempts, chance))
+        if is_mendable:
+            names = [each.topic for each in settings.retry_topics]
+            for each in settings.retry_topics[names.index(topic) + 1 if topic in names else 0 :]:
+                return Forward(each.topic, each.delay_ms)
+    if settings.dead_letter_topic is not None:
+        return Forward(settings.dead_letter_topic, None)
+    return Raise()
+
+
+def stop_in(error: BaseException) -> Stop | None:
+    """Returns the `Stop` that a handler raised, also in an exception group; None for other errors.
+
+    A group counts as processed only if it holds nothing but `Stop`s that say so. A group with an
+    error that is no Exception is not a stop: it is raised.
+    """
+    if isinstance(error, Stop):
+        return error
+    if not isinstance(error, ExceptionGroup):
+        return None
+    stops, others = error.split(Stop)
+    if stops is None:
+        return None
+    return Stop(done=others is None and all(each.done for each in _leaves(stops)))
+
+
+def _leaves(group: ExceptionGroup[Stop]) -> Iterator[Stop]:
+    for each in group.exceptions:
+        if isinstance(each, ExceptionGroup):
+            yield from _leaves(each)
+        else:
+            yield each

@@ -1,0 +1,65 @@
+"""Wraps the user's handler, and the function that decodes for it. Knows no task."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+from ...records import Record
+from ...wire.errors import ConfigurationError
+from .settings import Stop
+
+__all__ = ["Handle", "NotAsyncError", "UndecodableError", "handle_of"]
+
+Handle: TypeAlias = Callable[[Record], Awaitable[object]]
+
+
+class UndecodableError(Exception):
+    """Raised when `decode` refuses a record."""
+
+
+def handle_of(
+    handler: Callable[[Any], Awaitable[object]], decode: Callable[[Record], Any] | None
+) -> Handle:
+    """Returns the call for each record. Raises ConfigurationError for what cannot be called.
+
+    A handler that turns out to be a plain function raises a ConfigurationError, too.
+    """
+    if not callable(handler):
+        raise ConfigurationError(f"handler is {handler!r:.80}; it must be an async function")
+    if decode is not None and not callable(decode):
+        raise ConfigurationError(f"decode is {decode!r:.80}; it must be a function, or None")
+    if decode is not None and inspect.iscoroutinefunction(decode):
+        raise ConfigurationError("decode is an async function; it must be a plain one")
+    called = handler if inspect.iscoroutinefunction(handler) else partial(_checked, handler)
+    if decode is None:
+        return called
+    return partial(_handle_decoded, called, decode)
+
+
+async def _checked(handler: Callable[[Any], Awaitable[object]], given: object) -> None:
+    answer = handler(given)
+    if not inspect.isawaitable(answer):
+        raise NotAsyncError(
+            f"handler {handler!r:.80} is a plain function: make it `async def`; what blocks in it "
+            "goes into `await asyncio.to_thread(...)`"
+        )
+    await answer
+
+
+class NotAsyncError(ConfigurationError):
+    """Raised at once for a plain function as handler: no retry solves it."""
+
+
+async def _handle_decoded(
+    handler: Callable[[Any], Awaitable[object]], decode: Callable[[Record], Any], record: Record
+) -> None:
+    try:
+        given = decode(record)
+    except Stop:
+        raise
+    except Exception as error:
+        raise UndecodableError from error
+    await handler(given)

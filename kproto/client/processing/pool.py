@@ -1,0 +1,592 @@
+"""Runs the tasks that process records: one reads, up to `workers` call the handler.
+
+`tracker` decides which record may be processed when. A worker takes a shard, processes some of its
+records, and takes the next shard; it ends when none is ready. The caller of `run` waits meanwhile,
+and drains the pool at the end: records in flight get their time, and no task is left running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from ...clock import Clock, Timer
+from ...records import Header, Record
+from ..core.tasks import is_in_task, until_ended
+from ..core.yielding import LoopYielder
+from ..fetch.in_flight_records import AdaptiveBatchSize
+from ..metadata.cluster import TopicPartition
+from ..observing.lines import say
+from .failure_headers import due_of, headers_with, origin_of, text_of, with_record_note
+from .failure_log import log_failed, log_unraised
+from .failure_policy import Forward, Retry, next_step, stop_in
+from .handlers import Handle, NotAsyncError, UndecodableError
+from .ports import ConsumerPort, RecordSink
+from .settings import RunSettings, RunSummary
+from .shards import OrderedShard, Shard, UnorderedShard
+from .tracker import Tracker
+from .worker import Worker
+
+__all__ = ["ProcessingPool"]
+
+logger = logging.getLogger("kproto.client")
+
+_NEVER: Final = float("inf")
+_LONG_AGO: Final = float("-inf")
+
+#: A batch of records ends when its handlers have taken so long, in seconds.
+_LONG_TURN_S: Final = 0.02
+
+
+#: After so many records of a batch the pool checks its duration: handlers that were fast may become
+#: slow, and block the loop.
+_CHECK_EVERY: Final = 16
+
+
+class ProcessingPool:
+    """One `run()` of a consumer. The headers of a failed record name `group_id`."""
+
+    def __init__(
+        self,
+        host: ConsumerPort,
+        clock: Clock,
+        settings: RunSettings,
+        handle: Handle,
+        outlet: RecordSink | None,
+        group_id: str,
+    ) -> None:
+        self._host = host
+        self._clock = clock
+        self.settings = settings
+        self._handle = handle
+        self._outlet = outlet
+        self._group_id = group_id
+        self._other_groups: set[str] = set()
+        self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
+        self._tracker = Tracker(settings.order, settings.max_ahead)
+        self._workers: set[Worker] = set()
+        self._batch_size = AdaptiveBatchSize()
+        self._yielder = LoopYielder()
+        self._timer: Timer | None = None
+        self._timer_at = _NEVER
+        self._commit_timer: Timer | None = None
+        self._is_stopping = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._is_cancelling = False
+        self._is_over = False
+        self._ends_by = _LONG_AGO
+        self._error: BaseException | None = None
+        self._handled = self._retried = self._sent_to_retry = self._dead_letters = 0
+
+    @property
+    def summary(self) -> RunSummary:
+        """Returns the results so far."""
+        shards = [worker.shard for worker in self._workers]
+        handled = self._handled + sum(x.handled for x in shards if isinstance(x, OrderedShard))
+        return RunSummary(handled, self._retried, self._sent_to_retry, self._dead_letters)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Returns the results so far by name, for metrics."""
+        return self.summary._asdict()
+
+    @property
+    def records_in_flight(self) -> int:
+        """Returns how many records handlers process now."""
+        return sum(worker.shard is not None for worker in self._workers)
+
+    @property
+    def error(self) -> BaseException | None:
+        """Returns the error that stopped the pool."""
+        return self._error
+
+    @property
+    def left_ms(self) -> float:
+        """Returns the rest of `drain_timeout_ms`; 0 after a second cancellation."""
+        return max(0.0, (self._ends_by - self._clock.monotonic()) * 1000)
+
+    # Start and end
+
+    async def until_stopped(self) -> None:
+        """Reads and processes until the pool is stopped, or fails.
+
+        However it ends, cancelled too, records in flight are finished within `drain_timeout_ms`. A
+        second cancellation ends that at once.
+        """
+        reader = asyncio.create_task(self._read())
+        reader.add_done_callback(self._read_ended)
+        cancelled: asyncio.CancelledError | None = None
+        try:
+            try:
+                await self._is_stopping.wait()
+            except asyncio.CancelledError as error:
+                cancelled = error
+            self.stop()
+            reader.cancel()
+            self._ends_by = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
+            try:
+                await self._drain(reader)
+            except asyncio.CancelledError as error:
+                if cancelled is not None:
+                    raise
+                cancelled = error
+                await self._drain(reader)
+        except asyncio.CancelledError:
+            self._ends_by = _LONG_AGO
+            raise
+        finally:
+            self._is_over = True
+            for timer in (self._timer, self._commit_timer):
+                if timer is not None:
+                    timer.cancel()
+            self.cancel_handlers()
+            await until_ended([reader, *(worker.task for worker in self._workers)])
+        if cancelled is not None:
+            raise cancelled
+
+    def stop(self) -> None:
+        """Takes no more records, and starts no handler."""
+        if not self._is_stopping.is_set():
+            self._is_stopping.set()
+            self._tracker.drain_all()
+
+    def signalled(self) -> None:
+        """Stops; a second signal cancels the handlers."""
+        if self._is_stopping.is_set():
+            self.cancel_handlers()
+        self.stop()
+
+    def cancel_handlers(self) -> None:
+        """Cancels the handlers; their records are not processed."""
+        self._is_cancelling = True
+        self._changed.set()
+        for worker in self._workers:
+            worker.cancel()
+
+    def fail(self, error: BaseException) -> None:
+        """Stops with this error, unless an earlier one stopped the pool."""
+        if self._error is None:
+            self._error = error
+        elif error is not self._error:
+            log_unraised(error)
+        self.stop()
+
+    async def _drain(self, reader: asyncio.Task[None]) -> None:
+        try:
+            async with self._clock.timeout(self.left_ms / 1000):
+                while not self._is_cancelling and (
+                    self._workers or not reader.done() or not self._tracker.is_idle
+                ):
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            logger.warning(
+                "what was in hand was not finished within %d ms (drain_timeout_ms): it is "
+                "cancelled, and comes again",
+                self.settings.drain_timeout_ms,
+            )
+
+    # Reading
+
+    async def _read(self) -> None:
+        while await self._host.take_next(self):
+            self._start_worker()
+            await asyncio.sleep(0)  # the workers get a turn
+
+    def _read_ended(self, task: asyncio.Task[None]) -> None:
+        self._changed.set()
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.fail(error)
+        else:
+            self.stop()
+
+    @property
+    def is_taking(self) -> bool:
+        """True if the pool takes records."""
+        return not self._is_stopping.is_set()
+
+    def take(
+        self, state: object, claim: object, place: TopicPartition, records: list[Record]
+    ) -> None:
+        """Takes records of a partition for processing."""
+        delay_ms = self._delays.get(place[0])
+        if delay_ms is None:
+            shard = self._tracker.add(state, claim, place, records)
+        else:
+            now_ms = self._clock.now_ms()
+            told = [due_of(record, delay_ms, now_ms) for record in records]
+            self._warn_of_other_groups(place[0], {each.group for each in told})
+            due = self._clock.monotonic() + delay_ms / 1000
+            due_ms = [each.at_ms for each in told]
+            shard = self._tracker.add(state, claim, place, records, due_ms, due)
+            self._on_timer()
+        if not shard.is_held_back and self._tracker.is_held_back(shard):
+            shard.is_held_back = True
+            self._host.apply_backpressure(place)
+
+    def _warn_of_other_groups(self, topic: str, groups: set[str]) -> None:
+        others = groups - {"", self._group_id} - self._other_groups
+        self._other_groups |= others
+        for group in sorted(others):
+            text = (
+                "group %s has put records into %s, which are handled here, too; each wants its own"
+            )
+            say(logging.WARNING, text, group, topic)
+
+    # RecordProcessor
+
+    def first_incomplete(self, state: object) -> int | None:
+        """Returns the first offset that is not processed; None if all taken records are."""
+        return self._tracker.first_incomplete(state)
+
+    def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
+        """Returns what `RecordProcessor.incomplete_offsets` says."""
+        return self._tracker.incomplete_offsets(state)
+
+    def first_queued(self, state: object) -> int | None:
+        """Returns the first offset that was taken and never started."""
+        return self._tracker.first_queued(state)
+
+    @property
+    def queued_positions(self) -> dict[TopicPartition, int]:
+        """Returns the first queued offset of each partition that has one."""
+        return self._tracker.queued_positions
+
+    def first_incomplete_offsets(self) -> dict[object, int]:
+        """Returns the first offset of each partition that is not processed."""
+        return self._tracker.first_incomplete_offsets()
+
+    def is_in_flight(self, epochs: Collection[object]) -> bool:
+        """True if a record of these assignments is in flight."""
+        return self._tracker.is_in_flight(epochs)
+
+    @property
+    def has_lost(self) -> bool:
+        """True if a record is in flight that another member may have, too."""
+        return any(each.shard is not None and each.shard.is_lost for each in self._workers)
+
+    def oldest_started_at(self, now: float) -> float:
+        """Returns when the oldest record in flight started, as far as a look can tell:
+        never later.
+        """
+        oldest = now
+        for worker in self._workers:
+            shard = worker.shard
+            if shard is None or shard.is_lost:
+                continue
+            offset = worker.record.offset if worker.record is not None else shard.first_incomplete()
+            marker = (shard, offset, shard.attempts.get(-1 if offset is None else offset))
+            if marker != worker.marker:
+                worker.marker = marker
+                worker.started_at = now
+            oldest = min(oldest, worker.started_at)
+        return oldest
+
+    def drop(self, state: object) -> int | None:
+        """Starts no more records of a partition; see `Tracker.drain`."""
+        shard = self._tracker.shard_of(state)
+        if shard is not None and shard.is_held_back:
+            shard.is_held_back = False
+            self._host.release_backpressure(shard.place)
+        return self._tracker.drain(state)
+
+    def forget(self, state: object) -> None:
+        """Drops the records of a partition that is read from another position."""
+        self._tracker.discard(state)
+
+    def abandon(self, states: Iterable[object], epochs: Collection[object]) -> None:
+        """Drops lost partitions: their handlers are cancelled, or left to end."""
+        for state in states:
+            self._tracker.discard(state)
+        if self.settings.cancel_lost:
+            for worker in self._workers:
+                shard = worker.shard
+                if shard is not None and shard.is_lost and shard.claim in epochs:
+                    worker.cancel()
+
+    def pause(self, state: object) -> None:
+        """Starts no record of a partition until it is resumed."""
+        self._tracker.pause(state)
+
+    def resume(self, state: object) -> None:
+        """Resumes a partition."""
+        self._tracker.resume(state)
+        self._start_worker()
+
+    @property
+    def is_mine(self) -> bool:
+        """True if the caller is one of the handlers."""
+        current = asyncio.current_task()
+        return any(worker.task is current for worker in self._workers)
+
+    # Workers
+
+    def _start_worker(self) -> None:
+        """Starts a worker, if a shard is ready and there is room for one."""
+        if (
+            self._tracker.ready
+            and len(self._workers) < self.settings.workers
+            and not self._is_cancelling
+        ):
+            worker = Worker()
+            worker.task = asyncio.create_task(self._work(worker))
+            self._workers.add(worker)
+            worker.task.add_done_callback(partial(self._on_worker_done, worker))
+
+    def _on_worker_done(self, worker: Worker, task: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        self._changed.set()
+        if not task.cancelled() and task.exception() is not None:
+            self.fail(task.exception() or RuntimeError("a worker failed"))
+        self._start_worker()
+
+    async def _work(self, worker: Worker) -> None:
+        tracker = self._tracker
+        host = self._host
+        while not worker.is_cancelled:
+            if host.is_out_of_session:
+                await host.until_in_session()
+            shard = tracker.next_shard()
+            if shard is None:
+                return
+            self._start_worker()  # while this worker waits, the next one works
+            worker.shard = shard
+            worker.stops_early = False
+            self._schedule_commit()
+            began = self._clock.monotonic()
+            try:
+                if isinstance(shard, OrderedShard):
+                    failed = await self._process_in_order(shard, began)
+                else:
+                    assert isinstance(shard, UnorderedShard), "there are no others"
+                    failed = await self._process_unordered(worker, shard, began)
+                if failed is not None:
+                    await self._on_failure(worker, shard, *failed)
+            finally:
+                worker.shard = worker.record = None
+                self._put_back(shard)
+            await self._yield_to_loop(began)
+
+    def _lasts_long(self, began: float) -> bool:
+        return self._clock.monotonic() - began > _LONG_TURN_S
+
+    async def _process_in_order(
+        self, shard: OrderedShard, began: float
+    ) -> tuple[Record, BaseException] | None:
+        """Processes some records of a shard, one after the other; returns one that failed."""
+        handle = self._handle
+        shard.counted = shard.taken
+        record: Record | None = None
+        shard.is_busy = True
+        try:
+            size = self._batch_size.size
+            for first in range(0, size, _CHECK_EVERY):
+                if first and self._lasts_long(began):
+                    break
+                for record in islice(shard.rest, min(_CHECK_EVERY, size - first)):
+                    await handle(record)
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) and not is_in_task():
+                raise  # the loop is closed: nothing can be awaited
+            assert record is not None, "nothing else raises"
+            self._count(shard)
+            return record, error
+        shard.is_busy = False
+        if shard.attempts:
+            shard.attempts.clear()
+        self._count(shard)
+        return None
+
+    def _count(self, shard: OrderedShard) -> None:
+        self._handled += shard.handled
+        shard.counted += shard.handled
+
+    async def _process_unordered(
+        self, worker: Worker, shard: UnorderedShard, began: float
+    ) -> tuple[Record, BaseException] | None:
+        """Processes some records of a shard that other workers share; returns one that failed."""
+        handle = self._handle
+        ready = shard.ready
+        done = shard.done
+        record: Record | None = None
+        try:
+            for count in range(1, self._batch_size.size + 1):
+                if not ready or worker.stops_early:
+                    break
+                if not count % _CHECK_EVERY and self._lasts_long(began):
+                    break
+                record = worker.record = ready.popleft()
+                if record.offset > shard.highest_started:
+                    shard.highest_started = record.offset
+                await handle(record)
+                done(record)
+                self._handled += 1
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) and not is_in_task():
+                raise  # the loop is closed, and nothing can be awaited
+            assert record is not None, "nothing else raises"
+            return record, error
+        return None
+
+    def _put_back(self, shard: Shard) -> None:
+        self._tracker.put_back(shard)
+        if shard.is_held_back and not self._tracker.is_held_back(shard):
+            shard.is_held_back = False
+            self._host.release_backpressure(shard.place)
+        if shard.is_draining:
+            self._changed.set()
+            self._host.on_drained(is_lost=shard.is_lost)
+        self._schedule_commit()
+
+    def _schedule_commit(self) -> None:
+        if self._commit_timer is None and not self._is_over:
+            seconds = self.settings.commit_interval_ms / 1000
+            self._commit_timer = self._clock.call_later(seconds, self._commit)
+
+    def _commit(self) -> None:
+        """Requests a commit; ends batches whose handlers became slow."""
+        self._commit_timer = None
+        for worker in self._workers:
+            worker.stop_early()
+        self._host.commit_soon()
+
+    async def _yield_to_loop(self, began: float) -> None:
+        """Yields to the event loop, which handlers may have blocked."""
+        now = self._clock.monotonic()
+        self._batch_size.on_records_returned(began)
+        took = self._batch_size.on_poll(now)
+        await self._yielder.at_intervals(now, took)
+
+    # Failures
+
+    async def _on_failure(
+        self, worker: Worker, shard: Shard, record: Record, error: BaseException
+    ) -> None:
+        stop = stop_in(error)
+        if stop is not None:
+            if error is not stop and not stop.done:
+                log_failed(record, error, "is not done, and comes again")
+            if stop.done and not shard.is_lost:
+                shard.done(record)
+                self._handled += 1
+            else:
+                shard.abandon(record)
+            self.stop()
+        elif isinstance(error, NotAsyncError) or not isinstance(
+            error, Exception | asyncio.CancelledError
+        ):
+            shard.abandon(record)
+            self.fail(with_record_note(error, record))
+        elif shard.is_lost or worker.is_cancelled:
+            shard.abandon(record)
+            if isinstance(error, Exception):
+                log_failed(record, error, "counts for nothing, as the record is not done anyway")
+        elif worker.task.cancelling() and await self._is_ending(worker):
+            shard.abandon(record)
+        else:
+            await self._apply_policy(worker, shard, record, error)
+
+    async def _is_ending(self, worker: Worker) -> bool:
+        """True if the pool ends, after another task has cancelled a worker.
+
+        As when all tasks are cancelled: then `run` is cancelled in the same turn of the loop. A
+        handler that cancels its own task has failed, and the task goes on.
+        """
+        while worker.task.uncancel():
+            pass
+        with suppress(asyncio.CancelledError):  # a pending one, or that of the pool
+            await asyncio.sleep(0)
+        return worker.is_cancelled or self._is_stopping.is_set()
+
+    async def _apply_policy(
+        self, worker: Worker, shard: Shard, record: Record, error: BaseException
+    ) -> None:
+        is_readable = not isinstance(error, UndecodableError)
+        if not is_readable and error.__cause__ is not None:
+            error = error.__cause__
+        attempts = shard.failed(record)
+        chance = random.random()  # noqa: S311 - jitter, no secret
+        step = next_step(
+            self.settings, record.topic, error, attempts, chance, is_readable=is_readable
+        )
+        if isinstance(step, Retry):
+            self._retried += 1
+            self._retry_later(shard, record, step.wait_ms)
+        elif isinstance(step, Forward):
+            await self._forward(worker, shard, record, error, attempts, step)
+        else:
+            shard.abandon(record)
+            self.fail(with_record_note(error, record))
+
+    def _retry_later(self, shard: Shard, record: Record, wait_ms: float) -> None:
+        if shard.is_lost:
+            shard.abandon(record)
+            return
+        shard.retry_later(record)
+        self._tracker.schedule(shard, record, self._clock.monotonic() + wait_ms / 1000)
+        self._set_timer()
+
+    async def _forward(
+        self,
+        worker: Worker,
+        shard: Shard,
+        record: Record,
+        error: BaseException,
+        attempts: int,
+        step: Forward,
+    ) -> None:
+        assert self._outlet is not None, "there are topics to send to"
+        due_ms = None if step.delay_ms is None else self._clock.now_ms() + step.delay_ms
+        try:
+            origin = origin_of(record)
+            attempts += origin.attempts
+            headers: list[Header] = headers_with(origin, error, self._group_id, attempts, due_ms)
+            await self._outlet.send(step.topic, record.value, key=record.key, headers=headers)
+        except asyncio.CancelledError:
+            if worker.is_cancelled:
+                shard.abandon(record)
+                return
+            self._retry_later(shard, record, 0.0)
+            raise
+        except Exception as fault:  # noqa: BLE001 - it is told
+            why = f"{type(error).__name__}: {text_of(error)}"
+            fault.add_note(f"it was to be sent to {step.topic}, as its handler failed: {why}")
+            shard.abandon(record)
+            self.fail(with_record_note(fault, record))
+        else:
+            shard.done(record)
+            level = logging.WARNING
+            if step.delay_ms is None:
+                self._dead_letters += 1
+            else:
+                self._sent_to_retry += 1
+                level = logging.INFO
+            log_failed(record, error, f"goes to {step.topic}", level)
+
+    # Time
+
+    def _on_timer(self) -> None:
+        """Makes due records ready."""
+        self._timer_at = _NEVER
+        self._tracker.move_due(self._clock.monotonic(), self._clock.now_ms())
+        self._set_timer()
+        self._start_worker()
+        self._changed.set()
+
+    def _set_timer(self) -> None:
+        """Sets the timer to the next due record."""
+        due = self._tracker.next_due
+        if due >= self._timer_at or self._is_over:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = due
+        seconds = max(0.0, due - self._clock.monotonic())
+        self._timer = self._clock.call_later(seconds, self._on_timer)

@@ -1,0 +1,218 @@
+"""Defines the settings of `run`: each with its default and the reason for it."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+from ...wire.checks import check_whole_number
+from ...wire.errors import ConfigurationError
+
+__all__ = ["Order", "Retries", "RetryTopic", "RunSettings", "RunSummary", "Stop"]
+
+#: Which records are handled one after the other: those of a partition, those of a key of a
+#: partition, or none.
+Order: TypeAlias = Literal["partition", "key", "none"]
+
+#: The longest delay of a retry topic, in ms: a week, as brokers keep records by default
+#: (log.retention.hours), and a record that is gone cannot be handled.
+_LONGEST_DELAY_MS: Final = 7 * 86_400_000
+
+_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_SUFFIX: Final = re.compile(r"(?:^|.*[._-])([0-9]{1,9})(ms|s|m|h|d)")
+
+
+class Stop(Exception):  # noqa: N818 - as StopIteration: it says what is wanted, and is no error
+    """Raised by a handler to end `run`: records in flight are finished, and offsets are committed.
+
+    The record whose handler raises it is not processed, and is consumed again, unless it is `done`.
+    """
+
+    def __init__(self, *args: object, done: bool = False) -> None:
+        self.done = done
+        super().__init__(*args)
+
+
+class RunSummary(NamedTuple):
+    """The results of `run`: records that were handled, attempts that were retries, and forwarded
+    records.
+
+    `put_off` counts records sent to retry topics, `dead_letters` those sent to the dead letter
+    topic.
+    """
+
+    handled: int = 0
+    retried: int = 0
+    put_off: int = 0
+    dead_letters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often the handler is called again for a record that failed, and when."""
+
+    #: So often again, after the first time.
+    attempts: int = 3
+    #: Wait before the first retry; doubles with each further one.
+    backoff_ms: int = 100
+    #: The longest wait between two retries: what takes longer to mend wants a retry topic.
+    backoff_max_ms: int = 10_000
+    #: The share of a wait that chance adds or takes away, so that members do not retry in step.
+    jitter: float = 0.2
+    #: What is tried again; any other exception is not.
+    exceptions: tuple[type[Exception], ...] = (Exception,)
+
+    def __post_init__(self) -> None:
+        check_whole_number("attempts of retries", self.attempts, 0)
+        check_whole_number("backoff_ms", self.backoff_ms, 0)
+        check_whole_number("backoff_max_ms", self.backoff_max_ms, 0)
+        if not isinstance(self.jitter, int | float) or not 0 <= self.jitter <= 1:
+            raise ConfigurationError(f"jitter is {self.jitter!r}; it is a share between 0 and 1")
+        kinds = self.exceptions
+        if not isinstance(kinds, tuple) or not all(
+            isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds
+        ):
+            raise ConfigurationError(f"exceptions is {kinds!r:.80}; it is a tuple of their types")
+
+    def wait_ms(self, attempt: int, chance: float) -> float:
+        """Returns the backoff before retry number `attempt`, from 1; 0 <= `chance` < 1."""
+        wait = min(self.backoff_ms * 2.0 ** min(attempt - 1, 30), self.backoff_max_ms)
+        return wait * (1 + self.jitter * (2 * chance - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class RetryTopic:
+    """A topic for records that are retried `delay_ms` after they failed."""
+
+    topic: str
+    delay_ms: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.topic, str) or not self.topic:
+            raise ConfigurationError(f"{self.topic!r} is no name of a retry topic")
+        check_whole_number(f"delay_ms of {self.topic}", self.delay_ms, 0, _LONGEST_DELAY_MS)
+
+    @classmethod
+    def called(cls, name: str) -> RetryTopic:
+        """Returns one whose name ends with its delay: `orders.retry.5s`. Raises
+        ConfigurationError.
+        """
+        found = _SUFFIX.fullmatch(name)
+        if found is None:
+            raise ConfigurationError(
+                f"retry topic {name!r} does not say its delay: let it end with one, such as "
+                f"{name}.5s (ms, s, m, h, d), or give RetryTopic({name!r}, delay_ms=5000)"
+            )
+        return cls(name, int(found[1]) * _UNITS[found[2]])
+
+
+def _checked_retries(retries: int | Retries | None, *, has_topics: bool) -> Retries:
+    if retries is None:
+        return Retries(0) if has_topics else Retries()
+    if isinstance(retries, Retries):
+        return retries
+    if isinstance(retries, bool) or not isinstance(retries, int):
+        raise ConfigurationError(f"retries is {retries!r:.80}; it is a number, or Retries(...)")
+    return Retries(retries)
+
+
+def _checked_topics(topics: Sequence[str | RetryTopic]) -> tuple[RetryTopic, ...]:
+    if isinstance(topics, str) or not isinstance(topics, Sequence):
+        raise ConfigurationError(f"retry_topics is {topics!r:.80}; it is a list, in their order")
+    found = []
+    for each in topics:
+        if not isinstance(each, str | RetryTopic):
+            raise ConfigurationError(f"{each!r:.80} is no retry topic: give a name, or RetryTopic")
+        found.append(RetryTopic.called(each) if isinstance(each, str) else each)
+    for before, behind in pairwise(found):
+        if behind.delay_ms < before.delay_ms:
+            raise ConfigurationError(
+                f"retry_topics: {behind.topic} has a shorter delay than {before.topic} before it"
+            )
+    if len({each.topic for each in found}) < len(found):
+        raise ConfigurationError("retry_topics names a topic twice")
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """The validated arguments of `run`; `of` makes them."""
+
+    workers: int
+    order: Order
+    retries: Retries
+    retry_topics: tuple[RetryTopic, ...]
+    dead_letter_topic: str | None
+    max_ahead: int
+    #: So long what is done waits for its commit: as much of it comes again after a kill.
+    commit_interval_ms: int
+    drain_timeout_ms: int
+    cancel_lost: bool
+    stop_on: tuple[int, ...] | None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        workers: int,
+        order: Order,
+        retries: int | Retries | None,
+        retry_topics: Sequence[str | RetryTopic],
+        dead_letter_topic: str | None,
+        max_ahead: int,
+        commit_interval_ms: int,
+        drain_timeout_ms: int,
+        cancel_lost: bool,
+        stop_on: Collection[int] | None,
+    ) -> RunSettings:
+        """Validates arguments. Raises ConfigurationError."""
+        check_whole_number("workers", workers, 1)
+        check_whole_number("max_ahead", max_ahead, 1)
+        check_whole_number("commit_interval_ms", commit_interval_ms, 0)
+        check_whole_number("drain_timeout_ms", drain_timeout_ms, 0)
+        if order not in get_args(Order):
+            raise ConfigurationError(f"order is {order!r:.80}; it is 'partition', 'key' or 'none'")
+        if dead_letter_topic is not None and (
+            not isinstance(dead_letter_topic, str) or not dead_letter_topic
+        ):
+            raise ConfigurationError(
+                f"dead_letter_topic is {dead_letter_topic!r:.80}; it is a topic's name, or None"
+            )
+        if not isinstance(cancel_lost, bool):
+            raise ConfigurationError(f"cancel_lost is {cancel_lost!r:.80}; it is True or False")
+        topics = _checked_topics(retry_topics)
+        if dead_letter_topic in [each.topic for each in topics]:
+            raise ConfigurationError(f"{dead_letter_topic!r} is a retry topic and for dead letters")
+        return cls(
+            workers,
+            order,
+            _checked_retries(retries, has_topics=bool(topics)),
+            topics,
+            dead_letter_topic,
+            max_ahead,
+            commit_interval_ms,
+            drain_timeout_ms,
+            cancel_lost,
+            _checked_signals(stop_on),
+        )
+
+    @property
+    def outlets(self) -> list[str]:
+        """Returns the topics to which records are forwarded."""
+        dead = [] if self.dead_letter_topic is None else [self.dead_letter_topic]
+        return [each.topic for each in self.retry_topics] + dead
+
+
+def _checked_signals(stop_on: Collection[int] | None) -> tuple[int, ...] | None:
+    if stop_on is None:
+        return None
+    if not isinstance(stop_on, Collection) or isinstance(stop_on, str | bytes):
+        raise ConfigurationError(f"stop_on is {stop_on!r:.80}; it is a tuple of signals")
+    try:
+        return tuple(dict.fromkeys(signal.Signals(each) for each in stop_on))
+    except ValueError as error:
+        raise ConfigurationError(f"stop_on is {stop_on!r:.80}: {error}") from None

@@ -1,0 +1,105 @@
+"""Handles the signals that stop runs of a loop, and restores the previous handlers afterwards.
+
+Several runs of one loop share a handler, which calls each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from ...wire.errors import ConfigurationError
+
+__all__ = ["signals_handled"]
+
+
+class _SignalHandlers(NamedTuple):
+    """The calls for a signal, and the handler that it had before."""
+
+    tell: list[Callable[[], None]]
+    before: Any
+
+
+#: By loop and signal, those that have a handler of ours.
+_told: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _SignalHandlers]]] = (
+    WeakKeyDictionary()
+)
+
+#: What a service is sent that is to end; Ctrl-C cancels what `asyncio.run` runs anyway.
+_DEFAULT: Final = (signal.SIGTERM,)
+
+
+@contextmanager
+def signals_handled(signals: tuple[int, ...] | None, tell: Callable[[], None]) -> Iterator[None]:
+    """Calls `tell` in the loop at each of these signals, until the end of the block.
+
+    None is SIGTERM, if it can be handled and has no other handler. Raises ConfigurationError if
+    given signals cannot be handled: outside of the main thread, or if the loop has a handler of the
+    user's, which could not be restored.
+    """
+    loop = asyncio.get_running_loop()
+    is_main = threading.current_thread() is threading.main_thread()
+    if signals is None:
+        signals = tuple(each for each in _DEFAULT if is_main and _is_free(loop, each))
+    elif signals and not is_main:
+        raise ConfigurationError("stop_on: signals come to the main thread; give stop_on=()")
+    begun: list[int] = []
+    try:
+        for each in signals:
+            _begin(loop, each, tell)
+            begun.append(each)
+        yield
+    finally:
+        for each in begun:
+            _end(loop, each, tell)
+
+
+def _is_free(loop: asyncio.AbstractEventLoop, number: int) -> bool:
+    if number in _told.get(loop, {}):
+        return True
+    return signal.getsignal(number) is signal.SIG_DFL and _can_handle(loop)
+
+
+def _can_handle(loop: asyncio.AbstractEventLoop) -> bool:
+    # Not on Windows, nor in loops of others that leave it out.
+    return type(loop).add_signal_handler is not asyncio.AbstractEventLoop.add_signal_handler
+
+
+def _begin(loop: asyncio.AbstractEventLoop, number: int, tell: Callable[[], None]) -> None:
+    told = _told.setdefault(loop, {})
+    if number in told:
+        told[number].tell.append(tell)
+        return
+    before = signal.getsignal(number)
+    name = signal.Signals(number).name
+    if getattr(before, "__name__", "") == "_sighandler_noop":  # what asyncio sets beside its own
+        raise ConfigurationError(
+            f"stop_on: the event loop has a handler of {name} already; cancel the task of run() "
+            "from there, and give stop_on=()"
+        )
+    try:
+        loop.add_signal_handler(number, _tell_all, told, number)
+    except (NotImplementedError, ValueError, RuntimeError) as error:
+        raise ConfigurationError(f"stop_on: {name} cannot be handled here: {error}") from error
+    told[number] = _SignalHandlers([tell], before)
+
+
+def _end(loop: asyncio.AbstractEventLoop, number: int, tell: Callable[[], None]) -> None:
+    told = _told[loop]
+    told[number].tell.remove(tell)
+    if not told[number].tell:
+        before = told.pop(number).before
+        loop.remove_signal_handler(number)
+        if before is not None:  # None was set by no Python code, and is not known
+            signal.signal(number, before)
+
+
+def _tell_all(told: dict[int, _SignalHandlers], number: int) -> None:
+    if number in told:
+        for tell in [*told[number].tell]:
+            tell()

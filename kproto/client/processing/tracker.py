@@ -1,0 +1,269 @@
+"""Tracks which records may be processed now or retried later, and which offsets are complete.
+
+Sans-IO: times are passed in, in seconds of the client's clock; those of retry topics in ms since
+1970, too: because that clock may be set back, such a record is due at the earlier of two times.
+Partitions are identified by their `state`: a partition that is revoked and assigned again has
+another state, and records in flight of the first one do not count.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Container, Iterator
+from itertools import count
+from typing import Final
+
+from ...records import Record
+from ..metadata.cluster import TopicPartition
+from .settings import Order
+from .shards import OrderedShard, Shard, UnorderedShard
+
+__all__ = ["Tracker"]
+
+_NEVER: Final = float("inf")
+
+
+class Tracker:
+    """The shards of all partitions in processing. Workers take the `ready` ones in turns."""
+
+    def __init__(self, order: Order, max_ahead: int) -> None:
+        self._order = order
+        self._max_ahead = max_ahead
+        self._shards: dict[object, Shard] = {}
+        self._draining: set[Shard] = set()
+        self.ready: deque[Shard] = deque()
+        self._scheduled: list[tuple[float, int, Shard, Record | None]] = []
+        self._unchecked: list[Shard] = []
+        self._numbers = count()
+
+    # What comes
+
+    def add(
+        self,
+        state: object,
+        claim: object,
+        place: TopicPartition,
+        records: list[Record],
+        due_ms: list[float] | None = None,
+        due: float = _NEVER,
+    ) -> Shard:
+        """Takes records of a partition; of a retry topic with the time at which each is due.
+
+        See `Shard.add`. `move_due` must be called then.
+        """
+        shard = self._shards.get(state)
+        if shard is None:
+            shard = self._shards[state] = self._new_shard(state, claim, place)
+        shard.add(records, due_ms, due)
+        if due_ms is None:
+            self._enqueue_shard(shard)
+        else:
+            self._unchecked.append(shard)
+        return shard
+
+    def _new_shard(self, state: object, claim: object, place: TopicPartition) -> Shard:
+        if self._order == "partition":
+            return OrderedShard(state, claim, place)
+        by_key = self._order == "key"
+        return UnorderedShard(state, claim, place, by_key=by_key, max_ahead=self._max_ahead)
+
+    # Turns
+
+    def _enqueue_shard(self, shard: Shard) -> None:
+        if self._draining and self._has_predecessor(shard):
+            return
+        if not shard.is_ready and shard.has_work():
+            shard.is_ready = True
+            self.ready.append(shard)
+
+    def _has_predecessor(self, shard: Shard) -> bool:
+        """True while a record of an older shard of the same assignment is in flight.
+
+        A truncated log or a seek makes another shard.
+        """
+        return any(
+            each.claim == shard.claim and each is not shard and each.has_in_flight()
+            for each in self._draining
+        )
+
+    def next_shard(self) -> Shard | None:
+        """Returns a shard with a record to process now; an unordered one with several
+        stays ready.
+        """
+        while self.ready:
+            shard = self.ready.popleft()
+            shard.is_ready = False
+            if shard.has_work():
+                if isinstance(shard, UnorderedShard) and len(shard.ready) > 1:
+                    shard.is_ready = True
+                    self.ready.append(shard)
+                return shard
+        return None
+
+    def put_back(self, shard: Shard) -> None:
+        """Takes back a shard from a worker."""
+        self._enqueue_shard(shard)
+        self._remove_if_done(shard)
+        if shard.is_draining:
+            for behind in self._shards.values():
+                if behind.claim == shard.claim and behind is not shard:
+                    self._enqueue_shard(behind)
+
+    def _remove_if_done(self, shard: Shard) -> None:
+        if (
+            shard in self._draining
+            and not shard.has_in_flight()
+            and (shard.is_lost or shard.first_incomplete() is None)
+        ):
+            self._draining.discard(shard)
+
+    # What failed
+
+    def schedule(self, shard: Shard, record: Record | None, due: float) -> None:
+        """Schedules a record for a retry; None checks the shard for due records."""
+        if record is None:
+            shard.is_timed = True
+        heapq.heappush(self._scheduled, (due, next(self._numbers), shard, record))
+
+    @property
+    def next_due(self) -> float:
+        """Returns when `move_due` must be called again."""
+        return self._scheduled[0][0] if self._scheduled else _NEVER
+
+    def move_due(self, now: float, now_ms: float) -> None:
+        """Makes due records ready."""
+        while self._unchecked:
+            self._take_due_of(self._unchecked.pop(), now, now_ms)
+        while self._scheduled and self._scheduled[0][0] <= now:
+            _, _, shard, record = heapq.heappop(self._scheduled)
+            if shard.is_lost:
+                continue
+            if record is not None:
+                shard.requeue(record)
+                self._enqueue_shard(shard)
+            else:
+                shard.is_timed = False
+                self._take_due_of(shard, now, now_ms)
+
+    def _take_due_of(self, shard: Shard, now: float, now_ms: float) -> None:
+        due = shard.take_due(now, now_ms)
+        if due is not None and not shard.is_timed:
+            self.schedule(shard, None, due)
+        self._enqueue_shard(shard)
+
+    # Up to where
+
+    def first_incomplete(self, state: object) -> int | None:
+        """Returns the first offset of a partition that is not processed; None if all taken records
+        are.
+        """
+        found = None
+        for shard in self._shards_of(state):
+            if not shard.is_lost:
+                found = _first(found, shard.first_incomplete())
+        current = self._shards.get(state)
+        return found if current is None else _first(found, current.dropped)
+
+    def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
+        """Returns `Shard.incomplete_offsets` of the shard with the first incomplete offset."""
+        first_incomplete = self.first_incomplete(state)
+        for shard in self._shards_of(state):
+            if not shard.is_lost and shard.first_incomplete() == first_incomplete:
+                return shard.incomplete_offsets()
+        return None
+
+    def _shards_of(self, state: object) -> Iterator[Shard]:
+        shard = self._shards.get(state)
+        if shard is not None:
+            yield shard
+        for draining in self._draining:
+            if draining.state is state:
+                yield draining
+
+    def shard_of(self, state: object) -> Shard | None:
+        """Returns the shard of a partition that takes records."""
+        return self._shards.get(state)
+
+    def first_queued(self, state: object) -> int | None:
+        """Returns the first offset that was taken and never started."""
+        shard = self._shards.get(state)
+        return None if shard is None else shard.first_queued()
+
+    @property
+    def queued_positions(self) -> dict[TopicPartition, int]:
+        """Returns the first queued offset of each partition that has one."""
+        found = {shard.place: shard.first_queued() for shard in self._shards.values()}
+        return {place: offset for place, offset in found.items() if offset is not None}
+
+    def is_in_flight(self, claims: Container[object]) -> bool:
+        """True if a record of these assignments is in flight."""
+        shards = [*self._shards.values(), *self._draining]
+        return any(shard.claim in claims and shard.has_in_flight() for shard in shards)
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no record is in flight."""
+        return not any(shard.has_in_flight() for shard in (*self._shards.values(), *self._draining))
+
+    # Partitions that go, and that wait
+
+    def drain(self, state: object) -> int | None:
+        """Starts no more records of a partition.
+
+        Returns the first offset that was dropped, None without one: consuming continues there.
+        """
+        shard = self._shards.pop(state, None)
+        if shard is None:
+            return None
+        shard.drain()
+        self._draining.add(shard)
+        self._remove_if_done(shard)
+        return shard.dropped
+
+    def drain_all(self) -> None:
+        """Starts no more records of any partition; dropped records are not processed."""
+        for shard in self._shards.values():
+            shard.drain()
+
+    def discard(self, state: object) -> None:
+        """Drops the records of a partition; those in flight do not count."""
+        for shard in [*self._shards_of(state)]:
+            shard.discard()
+            self._shards.pop(state, None)
+            self._draining.add(shard)
+            self._remove_if_done(shard)
+
+    def pause(self, state: object) -> None:
+        """Starts no record of a partition until it is resumed."""
+        shard = self._shards.get(state)
+        if shard is not None:
+            shard.pause()
+
+    def resume(self, state: object) -> None:
+        """Resumes a paused partition."""
+        shard = self._shards.get(state)
+        if shard is not None:
+            shard.resume()
+            self._enqueue_shard(shard)
+
+    def is_held_back(self, shard: Shard) -> bool:
+        """True if backpressure applies to a partition now."""
+        limit = (
+            max(1, shard.backpressure_limit // 2)
+            if shard.is_held_back
+            else shard.backpressure_limit
+        )
+        return not shard.is_draining and shard.queued >= limit
+
+    def first_incomplete_offsets(self) -> dict[object, int]:
+        """Returns the first incomplete offset of each partition, draining ones included."""
+        states = {*self._shards, *(shard.state for shard in self._draining)}
+        found = {state: self.first_incomplete(state) for state in states}
+        return {state: offset for state, offset in found.items() if offset is not None}
+
+
+def _first(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)

@@ -1,0 +1,43 @@
+"""Describes a worker of the pool. Plain data, except for its task."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ...records import Record
+from .shards import OrderedShard, Shard
+
+__all__ = ["Worker"]
+
+_LONG_AGO: Final = float("-inf")
+
+
+class Worker:
+    """A task that calls the handler. `shard` is the one in its hands now.
+
+    `marker` is what was in flight at the last look. A worker that `stops_early` ends its batch.
+    """
+
+    __slots__ = ("is_cancelled", "marker", "record", "shard", "started_at", "stops_early", "task")
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None]
+        self.shard: Shard | None = None
+        self.record: Record | None = None
+        self.is_cancelled = False
+        self.stops_early = False
+        self.marker: object = None
+        self.started_at = _LONG_AGO
+
+    def cancel(self) -> None:
+        """Cancels the task, and the handler in it."""
+        if not self.is_cancelled:
+            self.is_cancelled = self.stops_early = True
+            self.task.cancel()
+
+    def stop_early(self) -> None:
+        """Ends the batch after the record in flight."""
+        self.stops_early = True
+        if isinstance(self.shard, OrderedShard):
+            self.shard.stop_early()

@@ -1,0 +1,121 @@
+"""Queues the calls that wait to append records, by topic, in the order of the calls.
+
+Knows no record, no metadata and no buffer: each call waits for its own condition, and closing the
+producer evicts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from types import TracebackType
+
+from ...wire.errors import KprotoError
+
+__all__ = ["AppendQueues", "AppendTicket"]
+
+
+class AppendQueues:
+    """A queue for each topic with waiting calls."""
+
+    def __init__(self) -> None:
+        self.by_topic: dict[str, deque[AppendTicket]] = {}
+        self.are_closed = False
+
+    def enqueue_call(self, topic: str) -> AppendTicket:
+        """Adds a call to the queue of a topic; returns its ticket."""
+        ticket = AppendTicket(self, topic)
+        self.by_topic.setdefault(topic, deque()).append(ticket)
+        return ticket
+
+    def tickets(self) -> list[AppendTicket]:
+        """Returns the tickets of all waiting calls."""
+        return [ticket for line in self.by_topic.values() for ticket in line]
+
+    def close(self) -> None:
+        """Evicts all waiting calls, now and later."""
+        if not self.are_closed:
+            self.are_closed = True
+            for ticket in self.tickets():
+                ticket.evict()
+
+
+class AppendTicket:
+    """The place of one call, from `AppendQueues.enqueue_call` until its records are appended.
+
+    The call waits inside `with ticket`, which raises KprotoError once the queues are closed: the
+    wait is then cancelled, in the way of `asyncio.timeout`.
+    """
+
+    __slots__ = ("_cancelling", "_is_evicted", "_left", "_queues", "_task", "_turn", "topic")
+
+    def __init__(self, queues: AppendQueues, topic: str) -> None:
+        self._queues = queues
+        self.topic = topic
+        self._turn: asyncio.Future[None] | None = None
+        self._left: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._cancelling = 0  # how often somebody else has cancelled the task
+        self._is_evicted = False
+
+    @property
+    def is_first(self) -> bool:
+        """True if all earlier calls have appended their records."""
+        return self._queues.by_topic[self.topic][0] is self
+
+    async def until_first(self) -> None:
+        """Waits until all earlier calls have appended their records."""
+        if not self.is_first:
+            self._turn = asyncio.get_running_loop().create_future()
+            await self._turn
+
+    def left(self) -> asyncio.Future[None]:
+        """Returns a future that is done when the call leaves the queue; the call must still be in
+        it.
+        """
+        if self._left is None:
+            self._left = asyncio.get_running_loop().create_future()
+        return self._left
+
+    def leave(self) -> None:
+        """Removes the call from the queue, and wakes the next."""
+        line = self._queues.by_topic[self.topic]
+        line.remove(self)
+        if not line:
+            del self._queues.by_topic[self.topic]
+        else:
+            _set(line[0]._turn)
+        _set(self._left)
+
+    def evict(self) -> None:
+        """Cancels the wait of the call."""
+        if self._task is not None:
+            self._is_evicted = True
+            self._task.cancel()
+
+    def __enter__(self) -> None:
+        self._raise_if_closed()
+        self._task = asyncio.current_task()
+        assert self._task is not None
+        self._cancelling = self._task.cancelling()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        task, self._task = self._task, None
+        assert task is not None
+        is_ours = self._is_evicted and task.uncancel() <= self._cancelling
+        if error is None or (is_ours and kind is asyncio.CancelledError):
+            self._raise_if_closed()
+
+    def _raise_if_closed(self) -> None:
+        if self._queues.are_closed:
+            raise KprotoError("the producer was closed before it had taken the record") from None
+
+
+def _set(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)

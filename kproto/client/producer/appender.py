@@ -1,0 +1,361 @@
+"""Appends records to the accumulator: at once if no earlier call waits, else in the queue.
+
+Calls of one topic append in the order in which they were made, even if they had to wait for
+metadata or memory: a waiting call keeps its ticket until it has appended its last record. Knows
+nothing of what happens to a record afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+from ...records import GrowingBatch
+from ...wire.errors import ConfigurationError, EncodeError, KprotoError, RequestTimeoutError
+from ..metadata.cluster_view import ClusterView
+from ..release import MAGIC_OF_BATCHES
+from .accumulator import Accumulator
+from .acks import Acks
+from .append_queues import AppendQueues, AppendTicket
+from .batch import Batch
+from .errors import DeliveryError
+from .old_brokers import headers_refused
+from .partitioner import chooser
+from .record_validation import (
+    ProducerRecord,
+    as_record,
+    checked_bytes,
+    checked_headers,
+    checked_timestamp,
+)
+from .sender import Sender
+from .topic_appender import AppendOutcome, Timing, TopicAppender, take
+
+__all__ = ["RecordAppender"]
+
+T = TypeVar("T")
+
+#: How long `append_many` takes records before others of the loop have their turn, in seconds.
+YIELD_AFTER_S: Final = 0.01
+
+#: Of a list, which takes no time by itself, the clock is looked at once for so many records.
+CLOCK_EVERY: Final = 32
+
+
+class RecordAppender:
+    """Appends the records of a producer's calls to its accumulator, and wakes its sender.
+
+    `append_queues` hold the waiting calls. Once `is_closed`, new calls are refused.
+    """
+
+    def __init__(
+        self, view: ClusterView, accumulator: Accumulator, sender: Sender, *, buffer_bytes: int
+    ) -> None:
+        self.append_queues = AppendQueues()
+        self.is_closed = False
+        self._view = view
+        self._now_ms = view.clock.now_ms
+        self._accumulator = accumulator
+        self._sender = sender
+        self._buffer_bytes = buffer_bytes
+        self._calls = view.observer.calls
+        self._appenders: dict[str, TopicAppender] = {}
+
+    def stop_lingering(self) -> None:
+        """Makes all pending batches ready, and wakes the sender."""
+        self._accumulator.stop_lingering()
+        self._sender.wake()
+
+    async def append(
+        self,
+        topic: str,
+        record: ProducerRecord,
+        *,
+        is_single: bool = False,
+        is_intercepted: bool = False,
+    ) -> tuple[Batch, int]:
+        """Appends a record to the accumulator; returns its batch and its position there.
+
+        A record that `is_single` is sent at once if no batch precedes it. Waits for metadata, for a
+        partition that is named and not known yet, and for memory. Raises DeliveryError if that
+        fails.
+        """
+        if self._calls.intercepts and not is_intercepted:
+            return await self._append_intercepted(topic, record, is_single=is_single)
+        appender = self._ready_appender(topic)
+        found = None if appender is None else self._append_now(appender, record)
+        if found is not None:
+            batch, position = found
+            if position == 0 and not (is_single and self._sender.send_immediately(batch)):
+                self._sender.wake()
+            return found
+        ticket = self.append_queues.enqueue_call(topic)
+        try:
+            found = await _or_delivery_error(
+                self._append_when_first(ticket, record), topic, lambda: [record]
+            )
+        finally:
+            ticket.leave()
+        self._sender.wake()
+        return found
+
+    async def _append_intercepted(
+        self, topic: str, record: ProducerRecord, *, is_single: bool
+    ) -> tuple[Batch, int]:
+        """Appends the record that the user's hook returns; reports it if that fails."""
+        changed = self._calls.sent(topic, record)
+        try:
+            return await self.append(topic, changed, is_single=is_single, is_intercepted=True)
+        except BaseException as error:
+            self._calls.not_taken(topic, changed, error)
+            raise
+
+    async def append_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
+        """Queues a batch whose records are encoded already; waits as `append` does.
+
+        Raises ConfigurationError if a hook needs each record, or the brokers take message sets
+        only; EncodeError for a partition that the topic does not have; RequestTimeoutError.
+        """
+        if self._calls.intercepts:
+            raise ConfigurationError(
+                "a hook of this client sees each record that is sent, and a batch that is encoded "
+                "already has none to show: send its records, or leave out Hooks.on_send"
+            )
+        appender = self._ready_appender(topic)
+        if appender is None or partition not in appender.info.partitions:
+            ticket = self.append_queues.enqueue_call(topic)
+            try:
+                appender = await self._wait_until_ready(ticket, partition)
+            finally:
+                ticket.leave()
+        if partition not in appender.info.partitions:
+            raise EncodeError(f"topic {topic!r} has no partition {partition!r}")
+        if not self._accumulator.takes_headers:
+            raise ConfigurationError(
+                "brokers before Kafka 0.11 take message sets alone: send the records one by one"
+            )
+        batch = self._accumulator.add_encoded(topic, partition, content)
+        self._sender.wake()
+        return batch
+
+    async def append_many(
+        self, topic: str, values: Iterable[bytes | ProducerRecord | None], acks: Acks
+    ) -> None:
+        """Appends records as `append` does, and notes in `acks` where each is.
+
+        From its first wait on the call keeps its ticket.
+        """
+        appender = self._ready_appender(topic)
+        ticket: AppendTicket | None = None
+        record: ProducerRecord | None = None
+        monotonic = self._view.clock.monotonic
+        yields_at = monotonic() + YIELD_AFTER_S
+        failed_batches = self._accumulator.failed_batches
+        every = CLOCK_EVERY if type(values) in (list, tuple) else 1
+        to_come = taken = iter(values)
+        if self._calls.intercepts:
+            taken, every = self._calls.each_sent(topic, to_come), 1
+
+        def left() -> list[ProducerRecord]:
+            """Returns the records that were not appended: the rest of a list, of an iterator what
+            was taken.
+            """
+            others = islice(to_come, len(values)) if isinstance(values, Collection) else ()
+            return [*(() if record is None else (record,)), *map(as_record, others)]
+
+        try:
+            if appender is None:
+                ticket = self.append_queues.enqueue_call(topic)
+                appender = await _or_delivery_error(self._wait_until_ready(ticket), topic, left)
+            while True:
+                timing = Timing(self._now_ms, monotonic, yields_at, every)
+                met: Any = take(
+                    taken, appender, self._accumulator, self._buffer_bytes, timing, acks
+                )
+                if met is AppendOutcome.END:
+                    return
+                if not isinstance(met, AppendOutcome):
+                    record = as_record(met)
+                    try:
+                        found = self._append_now(appender, record)
+                        if found is None:
+                            ticket = ticket or self.append_queues.enqueue_call(topic)
+                            found = await _or_delivery_error(
+                                self._append_when_first(ticket, record), topic, left
+                            )
+                            appender = self._appender_of(topic)
+                    except EncodeError as error:
+                        raise EncodeError(
+                            f"element {len(acks)}, counted from 0: {error}; no more were taken"
+                        ) from error
+                    acks.add(*found)
+                    record = None
+                    self._sender.wake()
+                    if self._accumulator.buffered > self._buffer_bytes:
+                        met = AppendOutcome.FULL
+                    elif monotonic() < yields_at:
+                        continue
+                ticket = ticket or self.append_queues.enqueue_call(topic)
+                waiting = (
+                    self._wait_until_half_empty
+                    if met is AppendOutcome.FULL
+                    else self._yield_to_loop
+                )
+                await _or_delivery_error(waiting(ticket), topic, left)
+                yields_at = monotonic() + YIELD_AFTER_S
+                if self._accumulator.failed_batches != failed_batches:
+                    failed_batches = self._accumulator.failed_batches
+                    for batch, _, cause in acks.failures():
+                        raise DeliveryError(topic, batch.partition, left(), cause)
+        except BaseException as error:
+            if record is not None and self._calls.intercepts:
+                self._calls.not_taken(topic, record, error)
+            raise
+        finally:
+            if ticket is not None:
+                ticket.leave()
+
+    def _ready_appender(self, topic: str) -> TopicAppender | None:
+        """Returns the appender of a topic, if nothing has to be waited for and no call waits.
+
+        Raises ConfigurationError once the producer is closed, and in another event loop.
+        """
+        if self.is_closed:
+            raise ConfigurationError("the producer is closed; records can no longer be sent")
+        if not isinstance(topic, str):
+            raise EncodeError(f"{topic!r} is no name of a topic")
+        if self._view.home.loop is not asyncio.get_running_loop():
+            self._view.home.check()
+        if (
+            topic in self.append_queues.by_topic
+            or self._accumulator.buffered > self._buffer_bytes
+            or not self._view.is_fresh(topic)
+        ):
+            return None
+        return self._appender_of(topic)
+
+    def _appender_of(self, topic: str) -> TopicAppender:
+        self._accumulator.takes_headers = self._view.message_magic >= MAGIC_OF_BATCHES
+        info = self._view.cluster.topics[topic]
+        known = self._appenders.get(topic)
+        if known is None or known.info is not info:
+            known = TopicAppender(info, chooser(info, self._accumulator.sticky_moves))
+            self._appenders[topic] = known
+        return known
+
+    async def _wait_until_ready(
+        self, ticket: AppendTicket, partition: int | None = None
+    ) -> TopicAppender:
+        """Returns the appender of a topic, once it is known, there is memory, and earlier calls
+        have appended.
+
+        Raises RequestTimeoutError after `delivery_timeout_ms`.
+        """
+        view, topic = self._view, ticket.topic
+        begun = view.clock.monotonic()
+        with ticket:
+            if view.is_fresh(topic):
+                info = view.cluster.topics[topic]
+            else:
+                # A broker that is away for a moment is no reason to fail: it is none for a batch.
+                info = await view.retrying(lambda: view.topic(topic), responses=False, begun=begun)
+            if isinstance(partition, int) and partition not in info.partitions:
+                # Partitions may have been added.
+                await view.retrying(lambda: view.refresh([topic]), begun=begun)
+            await self._wait_for_memory(ticket, begun)
+        # What came in the meantime is as good, and a topic that is gone is told by its batch.
+        view.cluster.topics.setdefault(topic, info)
+        return self._appender_of(topic)
+
+    async def _wait_for_memory(self, ticket: AppendTicket, begun: float) -> None:
+        limit_ms = self._view.settings.delivery_timeout_ms
+        left = begun + limit_ms / 1000 - self._view.clock.monotonic()
+        had_turn = False
+        try:
+            async with self._view.clock.timeout(max(0.0, left)):
+                await ticket.until_first()
+                had_turn = True
+                await self._wait_until_below(self._buffer_bytes)
+        except TimeoutError:
+            why = (
+                f"there was no room for it within {limit_ms} ms (delivery_timeout_ms, buffer_bytes)"
+                if had_turn
+                else f"a call before it had not given all its records after {limit_ms} ms "
+                "(delivery_timeout_ms)"
+            )
+            raise RequestTimeoutError(why) from None
+
+    async def _wait_until_half_empty(self, ticket: AppendTicket) -> None:
+        with ticket:
+            await self._wait_until_below(self._buffer_bytes // 2)
+
+    async def _yield_to_loop(self, ticket: AppendTicket) -> None:
+        with ticket:
+            await self._view.clock.sleep(0)
+
+    async def _wait_until_below(self, size: int) -> None:
+        """Waits until at most `size` bytes are buffered; no batch lingers meanwhile."""
+        if self._accumulator.buffered > size:
+            self.stop_lingering()
+        while self._accumulator.buffered > size:
+            self._sender.completed.clear()
+            await self._sender.completed.wait()
+
+    async def _append_when_first(
+        self, ticket: AppendTicket, record: ProducerRecord
+    ) -> tuple[Batch, int]:
+        """Appends a record when it is the call's turn.
+
+        Raises EncodeError, and what `_wait_until_ready` raises.
+        """
+        found = self._append_now(await self._wait_until_ready(ticket, record.partition), record)
+        if found is None:
+            raise EncodeError(f"topic {ticket.topic!r} has no partition {record.partition!r}")
+        return found
+
+    def _append_now(
+        self, appender: TopicAppender, record: ProducerRecord
+    ) -> tuple[Batch, int] | None:
+        """Appends a record to the open batch of its partition; returns the batch and the position.
+
+        Returns None if the topic has no such partition, as far as it is known. Refuses values that
+        no record can hold here, so that they fail no batch with records of others.
+        """
+        value, key, headers, timestamp, partition = record
+        if partition is not None:
+            if not isinstance(partition, int) or isinstance(partition, bool):
+                raise EncodeError(f"partition {partition!r} of a record is no whole number")
+            if partition not in appender.info.partitions:
+                return None  # nothing has been read of it: headers may be an iterator
+        if value is not None and type(value) is not bytes:
+            value = checked_bytes("value", value)
+        if key is not None and type(key) is not bytes:
+            key = checked_bytes("key", key)
+        if headers:
+            headers = checked_headers(headers)
+            if not self._accumulator.takes_headers:
+                raise headers_refused(appender.info.name, headers)
+        timestamp = self._now_ms() if timestamp is None else checked_timestamp(timestamp)
+        if partition is None:
+            partition = appender.choose(key)
+        return self._accumulator.add(appender.info.name, partition, key, value, headers, timestamp)
+
+
+async def _or_delivery_error(
+    waiting: Awaitable[T], topic: str, left: Callable[[], list[ProducerRecord]]
+) -> T:
+    """Returns what `waiting` returns. Raises DeliveryError with the records that are left if it
+    fails.
+    """
+    try:
+        return await waiting
+    except EncodeError:
+        raise
+    except KprotoError as cause:
+        records = left()
+        partition = records[0].partition if records else None
+        raise DeliveryError(
+            topic, -1 if partition is None else partition, records, cause
+        ) from cause

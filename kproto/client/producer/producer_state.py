@@ -1,0 +1,183 @@
+"""Tracks the producer id, its epoch, and the sequence numbers of each partition (KIP-98, KIP-360).
+
+Sans-IO, and knows no batch. `ProducerState` holds what InitProducerId returned, for all partitions;
+a `PartitionSequence` holds what one partition has used of it. These rules keep each record stored
+once and in order:
+
+| event | effect on the sequence of the partition | effect on the producer |
+|---|---|---|
+| the first batch under a producer id | it is sent alone, with sequence 0, until it is acked | – |
+| a batch is acked | up to `max_in_flight` batches may be in flight | – |
+| a batch fails for good | later batches restart at 0 under the next epoch | – |
+| … and the id has no epoch left | later batches wait for another id | InitProducerId is sent |
+
+Each partition bumps its own epoch, because brokers keep the epoch by partition. A transactional
+producer has one epoch for all partitions; it keeps it in `ProducerState.identity`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from ...protocol.error_codes import code_of
+from ...wire.errors import BrokerResponseError, KprotoError
+
+__all__ = [
+    "LAST_EPOCH",
+    "LAST_SEQUENCE",
+    "NO_PRODUCER_ID",
+    "OutOfOrderAction",
+    "PartitionSequence",
+    "ProducerIdAndEpoch",
+    "ProducerState",
+    "identity_after_failure",
+]
+
+#: The largest sequence number; 0 follows it (KIP-98).
+LAST_SEQUENCE: Final = 0x7FFFFFFF
+
+#: The largest epoch (KIP-360).
+LAST_EPOCH: Final = 0x7FFF
+
+#: Errors after which no epoch of a producer id can be used: the broker has forgotten the id, or has
+#: seen a later epoch of another producer.
+_LOSES_PRODUCER_ID: Final = frozenset(
+    map(code_of, ("INVALID_PRODUCER_EPOCH", "UNKNOWN_PRODUCER_ID"))
+)
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    """A producer id and its epoch; -1 and -1 for a producer that is not idempotent."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+NO_PRODUCER_ID: Final = ProducerIdAndEpoch(-1, -1)
+
+
+def identity_after_failure(
+    identity: ProducerIdAndEpoch, error: KprotoError
+) -> ProducerIdAndEpoch | None:
+    """Returns the identity for the batches after one that failed for good under `identity`.
+
+    That is the next epoch of the same producer id: a broker then refuses the failed batch if the
+    network still holds it. None when another producer id must be requested.
+    """
+    is_lost = isinstance(error, BrokerResponseError) and error.code in _LOSES_PRODUCER_ID
+    if is_lost or identity.producer_epoch >= LAST_EPOCH:
+        return None
+    return identity._replace(producer_epoch=identity.producer_epoch + 1)
+
+
+class OutOfOrderAction(Enum):
+    """The answer of the producer to OUT_OF_ORDER_SEQUENCE_NUMBER."""
+
+    FAIL = "the batch keeps its sequence for ever, and no broker takes it any more"
+    FAIL_UNRESOLVED = "a failed batch before it may still be stored, and so may this one"
+    RESEQUENCE = "the batch is not stored: it gets a sequence under the next epoch"
+    RETRY = "a batch before it is not acked yet: both are sent again, in their order"
+    APPLY_REMEDY = "the table of remedies decides, as for other errors"
+
+
+class PartitionSequence:
+    """The producer identity and the next sequence number of one partition.
+
+    `identity` is None until the first batch has a sequence, and while another producer id is
+    needed. `is_acked` once a broker has acked a batch under it. After a batch failed for good the
+    next one `must_restart`, at sequence 0; the failure leaves an `unresolved_sequence` when the
+    failed batch may be stored all the same.
+    """
+
+    __slots__ = ("identity", "is_acked", "must_restart", "next_sequence", "unresolved_sequence")
+
+    def __init__(self) -> None:
+        self.identity: ProducerIdAndEpoch | None = None
+        self.next_sequence = 0
+        self.is_acked = False
+        self.must_restart = False
+        self.unresolved_sequence = False
+
+    def assign(self, count: int, of_producer: ProducerIdAndEpoch) -> tuple[ProducerIdAndEpoch, int]:
+        """Returns identity and base sequence for the next batch, of `count` records.
+
+        The identity is the partition's own, or else `of_producer`. The sequence is -1 for a
+        producer that is not idempotent.
+        """
+        if self.identity is None or self.must_restart:
+            self.identity = self.identity or of_producer
+            self.next_sequence = 0
+            self.is_acked = self.must_restart = self.unresolved_sequence = False
+        if self.identity == NO_PRODUCER_ID:
+            return NO_PRODUCER_ID, -1
+        base_sequence = self.next_sequence
+        self.next_sequence = (base_sequence + count) & LAST_SEQUENCE
+        return self.identity, base_sequence
+
+    def on_ack(self, identity: ProducerIdAndEpoch) -> None:
+        """Notes that a broker stored a batch under `identity`."""
+        self.is_acked = self.is_acked or identity == self.identity
+
+    def on_out_of_order(
+        self, *, keeps_sequence: bool, maybe_stored: bool, has_unacked_predecessor: bool
+    ) -> OutOfOrderAction:
+        """Returns what to do with a batch that a broker refused as out of order.
+
+        `keeps_sequence` and `maybe_stored` are those of the batch.
+        """
+        if keeps_sequence:
+            return OutOfOrderAction.FAIL
+        if self.must_restart:
+            if maybe_stored and self.unresolved_sequence:
+                return OutOfOrderAction.FAIL_UNRESOLVED
+            return OutOfOrderAction.RESEQUENCE
+        if has_unacked_predecessor:
+            return OutOfOrderAction.RETRY
+        return OutOfOrderAction.APPLY_REMEDY
+
+
+class ProducerState:
+    """The producer id of one producer, and whether it `is_idempotent`.
+
+    `identity` is None while a producer id has to be requested (InitProducerId).
+    """
+
+    __slots__ = ("identity", "is_idempotent")
+
+    def __init__(self, *, is_idempotent: bool) -> None:
+        self.is_idempotent = is_idempotent
+        self.identity: ProducerIdAndEpoch | None = None if is_idempotent else NO_PRODUCER_ID
+
+    def disable_idempotence(self) -> None:
+        """Gives sequences to no batch: the brokers have no producer ids (before Kafka 0.11).
+
+        May be called only before the first batch has a sequence.
+        """
+        self.is_idempotent = False
+        self.identity = NO_PRODUCER_ID
+
+    def assign(self, of_partition: PartitionSequence, count: int) -> tuple[ProducerIdAndEpoch, int]:
+        """Returns identity and base sequence for the next batch of a partition."""
+        return of_partition.assign(count, self.identity or NO_PRODUCER_ID)
+
+    def on_batch_failed(
+        self,
+        of_partition: PartitionSequence,
+        identity: ProducerIdAndEpoch,
+        error: KprotoError,
+        *,
+        maybe_stored: bool,
+    ) -> None:
+        """Restarts the sequence of a partition whose batch under `identity` failed for good.
+
+        Its broker may have stored the batch or not; no sequence number after it is sure to fit.
+        """
+        if not self.is_idempotent or identity != of_partition.identity:
+            return
+        of_partition.must_restart = True
+        of_partition.unresolved_sequence = of_partition.unresolved_sequence or maybe_stored
+        of_partition.identity = identity_after_failure(identity, error)
+        of_producer = self.identity or NO_PRODUCER_ID
+        if of_partition.identity is None and of_producer.producer_id == identity.producer_id:
+            self.identity = None

@@ -1,0 +1,54 @@
+"""Defines the settings of a producer: each with its default and the reason for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ...records import codec_for_name
+from ...wire.checks import check_least
+from ...wire.errors import ConfigurationError
+from .record_validation import CompressionName
+
+__all__ = ["REMEMBERED_BATCHES", "ProducerSettings"]
+
+#: Batches that a broker remembers of a producer, to detect one that is sent again (KIP-98).
+REMEMBERED_BATCHES: Final = 5
+
+_LEAST: Final = {"batch_bytes": 1, "buffer_bytes": 1, "linger_ms": 0, "max_in_flight": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSettings:
+    """How a producer batches and sends. Times are in ms, sizes in bytes.
+
+    Raises ConfigurationError for a setting that cannot work, MissingCodecError for a compression
+    that needs a package.
+    """
+
+    #: The codec of batches (compression.type).
+    compression: CompressionName = "none"
+    #: The largest batch before compression (batch.size): brokers refuse a batch of more than
+    #: 1,048,588 bytes by default (max.message.bytes). A larger record is sent alone.
+    batch_bytes: int = 1_000_000
+    #: The most bytes of records that wait for their acks (buffer.memory); calls that would exceed
+    #: it wait for memory.
+    buffer_bytes: int = 33_554_432
+    #: How long a batch that is not full waits for more records (linger.ms).
+    linger_ms: int = 0
+    #: The most requests in flight to one broker (max.in.flight.requests.per.connection): at most 5
+    #: with idempotence, because brokers remember no more batches of a producer; without idempotence
+    #: one batch of a partition is in flight.
+    max_in_flight: int = REMEMBERED_BATCHES
+    #: Whether retries store no record twice (enable.idempotence). None is True, except for brokers
+    #: before Kafka 0.11, which have no producer ids.
+    idempotent: bool | None = None
+
+    def __post_init__(self) -> None:
+        check_least(self, _LEAST)
+        if self.idempotent is not None and not isinstance(self.idempotent, bool):
+            raise ConfigurationError(
+                f"idempotent is {self.idempotent!r:.80}; it is True, False or None"
+            )
+        codec = codec_for_name(self.compression)
+        codec.compress(b"", codec.default_level)  # a missing package is an error now, not later

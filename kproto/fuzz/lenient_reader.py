@@ -1,0 +1,277 @@
+"""Reads messages as leniently as Kafka's classes do, and reports oddities in their bytes.
+
+kproto is stricter than Kafka's readers in a few cases, and looser in none. This walk follows the
+layout of the definition, independent of kproto's codec, and detects these cases: it builds no
+message, and records each deviation. It also records bytes that no writer makes and every reader
+accepts, and the positions of lengths, counts and tags, which mutations change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from enum import Enum
+from typing import Final, NamedTuple
+
+from ..schema.layout import FORMATS, StructLayout, WireType
+
+__all__ = [
+    "Deviation",
+    "LengthField",
+    "Oddity",
+    "Role",
+    "UnreadableMessageError",
+    "WalkResult",
+    "length_fields_in",
+    "read_leniently",
+    "walk_message",
+]
+
+
+class Deviation(Enum):
+    """Names cases that kproto refuses and Kafka's readers accept; the value describes one."""
+
+    LENGTH = "kproto refuses a length or count below -1, which Kafka takes for null"
+    TAG_COUNT = "kproto refuses a count of 2^31 tagged fields or more, which Kafka 3.9 takes for 0"
+    TAG_ORDER = "kproto refuses tags twice or out of order, of which Kafka takes the last"
+    TAG_SIZE = "kproto refuses a known tag whose declared size is wrong; Kafka does not look at it"
+    UTF8 = "kproto refuses bytes that are not UTF-8, which Kafka replaces by U+FFFD"
+    TAG_NUMBER = "kproto refuses a tag of 2^31-1 or more, which Kafka reads and cannot write"
+    TAG_VERSION = "kproto refuses a tag that is a field of later versions, which older Kafka keeps"
+
+
+class Oddity(Enum):
+    """Names bytes that Kafka's writers never make in a version, and its readers accept.
+
+    The value describes them.
+    """
+
+    UNKNOWN_TAGS = "unknown tagged fields"
+    LONG_VARINT = "a varint longer than need be"
+    BOOL = "a bool that is neither 0 nor 1"
+    MARK = "a mark of null or presence that is neither -1, 0 nor 1"
+
+
+class Role(Enum):
+    """Names the purpose of a length field."""
+
+    LENGTH = "length"
+    COUNT = "count"
+    TAGS = "tags"
+
+
+class LengthField(NamedTuple):
+    """Locates a length or count: its bytes are those from `begin` to `end`.
+
+    `value` is the length that it means, -1 for null; `stop` is the offset after the bytes that it
+    measures; `width` is that of a plain number, 0 for an unsigned varint, which holds the value
+    plus one, except for TAGS.
+    """
+
+    role: Role
+    begin: int
+    end: int
+    stop: int
+    value: int
+    width: int
+
+
+class WalkResult(NamedTuple):
+    """Holds the end of a message, its deviations and oddities, and its length fields."""
+
+    end: int
+    deviations: tuple[Deviation, ...]
+    oddities: tuple[Oddity, ...]
+    length_fields: tuple[LengthField, ...]
+
+
+class UnreadableMessageError(Exception):
+    """Kafka's readers refuse the bytes, and kproto too."""
+
+
+_SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.items()}
+
+_MAX_STRING: Final = 0x7FFF
+
+
+def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[Deviation]]:
+    """Returns the offset after the message at the start of `data`, and its deviations in order.
+
+    Raises UnreadableMessageError if Kafka's readers refuse the message.
+    """
+    reader = _Reader(data)
+    end = reader.struct(shape, 0)
+    return end, reader.found
+
+
+def walk_message(shape: StructLayout, data: bytes) -> WalkResult:
+    """Walks the message at the start of `data`. Raises UnreadableMessageError."""
+    reader = _Reader(data)
+    end = reader.struct(shape, 0)
+    odd = tuple(dict.fromkeys(reader.odd))
+    return WalkResult(end, tuple(dict.fromkeys(reader.found)), odd, tuple(reader.length_fields))
+
+
+def length_fields_in(shape: StructLayout, data: bytes) -> tuple[LengthField, ...]:
+    """Returns the length fields, as far as the bytes can be read."""
+    reader = _Reader(data)
+    with contextlib.suppress(UnreadableMessageError, RecursionError):
+        reader.struct(shape, 0)
+    return tuple(reader.length_fields)
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.found: list[Deviation] = []
+        self.odd: list[Oddity] = []
+        self.length_fields: list[LengthField] = []
+
+    def struct(self, shape: StructLayout, pos: int) -> int:
+        for field in shape.fields:
+            pos = self.value(field.type, pos)
+        return self.tags(shape, pos) if shape.flexible else pos
+
+    def value(self, kind: WireType, pos: int) -> int:
+        match kind.kind:
+            case "struct":
+                return self.nested(kind, pos)
+            case "array":
+                return self.array(kind, pos)
+            case "string":
+                return self.string(kind, pos)
+            case "bytes" | "records":
+                begin = pos
+                size, pos = self.length(kind, pos, 4)
+                end = self.skip(pos, size or 0)
+                self.length_field(Role.LENGTH, begin, pos, end, size, 0 if kind.compact else 4)
+                return end
+            case "bool":
+                end = self.skip(pos, 1)
+                if self.data[pos] > 1:
+                    self.odd.append(Oddity.BOOL)
+                return end
+            case fixed:
+                return self.skip(pos, _SIZES[fixed])
+
+    def nested(self, kind: WireType, pos: int) -> int:
+        assert kind.struct is not None
+        if kind.nullable:
+            if kind.compact:
+                mark, pos = self.uvarint(pos)
+                present = mark > 0
+                usual = mark in (0, 1)
+            else:
+                mark = self.number(pos, 1)
+                present = mark >= 0
+                usual = mark in (-1, 1)
+                pos += 1
+            if not usual:
+                self.odd.append(Oddity.MARK)
+            if not present:
+                return pos
+        return self.struct(kind.struct, pos)
+
+    def array(self, kind: WireType, pos: int) -> int:
+        begin = pos
+        count, pos = self.length(kind, pos, 4)
+        head = pos
+        assert kind.element is not None
+        if count is not None and count > len(self.data) - pos:
+            raise UnreadableMessageError
+        for _ in range(count or 0):
+            pos = self.value(kind.element, pos)
+        self.length_field(Role.COUNT, begin, head, pos, count, 0 if kind.compact else 4)
+        return pos
+
+    def length_field(
+        self, role: Role, begin: int, end: int, stop: int, value: int | None, width: int
+    ) -> None:
+        self.length_fields.append(
+            LengthField(role, begin, end, stop, -1 if value is None else value, width)
+        )
+
+    def string(self, kind: WireType, pos: int) -> int:
+        begin = pos
+        size, pos = self.length(kind, pos, 2)
+        if size is not None and size > _MAX_STRING:
+            raise UnreadableMessageError
+        end = self.skip(pos, size or 0)
+        self.length_field(Role.LENGTH, begin, pos, end, size, 0 if kind.compact else 2)
+        try:
+            self.data[pos:end].decode()
+        except UnicodeDecodeError:
+            self.found.append(Deviation.UTF8)
+        return end
+
+    def length(self, kind: WireType, pos: int, width: int) -> tuple[int | None, int]:
+        """Returns a length, or None for null."""
+        if kind.compact:
+            size, pos = self.uvarint(pos)
+            size = 0x7FFFFFFF if size == -0x80000000 else size - 1  # as Java overflows
+        else:
+            size = self.number(pos, width)
+            pos += width
+        if size >= 0:
+            return size, pos
+        if not kind.nullable:
+            raise UnreadableMessageError
+        if size < -1:
+            self.found.append(Deviation.LENGTH)
+        return None, pos
+
+    def tags(self, shape: StructLayout, pos: int) -> int:
+        begin = pos
+        known = {field.tag: field.type for field in shape.tagged}
+        elsewhere = {spec.tag for spec in shape.absent}
+        others = elsewhere | {field.spec.tag for field in shape.fields} - {None}
+        count, pos = self.uvarint(pos)
+        head = pos
+        if count < 0:
+            self.found.append(Deviation.TAG_COUNT)
+        previous = -1
+        for _ in range(count):
+            tag, pos = self.uvarint(pos)
+            size, pos = self.uvarint(pos)
+            unsigned = tag & 0xFFFFFFFF
+            if unsigned <= previous:
+                self.found.append(Deviation.TAG_ORDER)
+            if unsigned >= 0x7FFFFFFF:
+                self.found.append(Deviation.TAG_NUMBER)
+            if tag in others:
+                self.found.append(Deviation.TAG_VERSION)
+            previous = unsigned
+            kind = known.get(tag)
+            if kind is None:
+                self.odd.append(Oddity.UNKNOWN_TAGS)
+                pos = self.skip(pos, size)
+                continue
+            end = self.value(kind, pos)
+            if end - pos != size:
+                self.found.append(Deviation.TAG_SIZE)
+            pos = end
+        self.length_field(Role.TAGS, begin, head, pos, max(count, 0), 0)
+        return pos
+
+    def uvarint(self, pos: int) -> tuple[int, int]:
+        """Returns an unsigned varint as Java holds it, in 32 bits with a sign."""
+        value = 0
+        for index in range(5):
+            byte = self.number(pos, 1) & 0xFF
+            pos += 1
+            value |= (byte & 0x7F) << 7 * index
+            if byte < 0x80:
+                if byte == 0 and index:
+                    self.odd.append(Oddity.LONG_VARINT)
+                value &= 0xFFFFFFFF
+                return value - (value >> 31 << 32), pos
+        raise UnreadableMessageError
+
+    def number(self, pos: int, width: int) -> int:
+        end = self.skip(pos, width)
+        return int.from_bytes(self.data[pos:end], "big", signed=True)
+
+    def skip(self, pos: int, size: int) -> int:
+        if not 0 <= size <= len(self.data) - pos:
+            raise UnreadableMessageError
+        return pos + size

@@ -1,0 +1,128 @@
+"""Formats the events of the log, as a line of text or as JSON, and filters them.
+
+Plain functions on plain data. Bodies are not shown, so no secrets are, except SASL tokens on
+request.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import fnmatch
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .. import messages
+from ..study.conversations import KIND_DESCRIPTIONS, Event, Kind, Side, api_name
+from ..wire.errors import ConfigurationError
+
+__all__ = ["EventFilter", "event_as_json", "event_as_text", "parse_apis"]
+
+_ARROWS: Final = {Side.CLIENT: "->", Side.BROKER: "<-"}
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Selects events by api keys, and by patterns of client ids; None for all.
+
+    Patterns are those of a shell (`billing-*`). Events without a known API, such as a broken frame,
+    are always selected.
+    """
+
+    api_keys: frozenset[int] | None = None
+    client_ids: tuple[str, ...] | None = None
+
+    def matches(self, event: Event) -> bool:
+        """Returns whether the filter selects the event."""
+        if self.api_keys is not None and event.api_key is not None:
+            if event.api_key not in self.api_keys:
+                return False
+        elif self.api_keys is not None and event.is_token:
+            return False
+        if self.client_ids is None or event.api_key is None:
+            return True
+        mine = event.client_id or ""
+        return any(fnmatch.fnmatchcase(mine, pattern) for pattern in self.client_ids)
+
+
+def parse_apis(texts: Iterable[str]) -> frozenset[int]:
+    """Returns api keys from names such as `Fetch`, or numbers, separated by commas.
+
+    Raises ConfigurationError with the most similar known API.
+    """
+    known = {api_name(key).lower(): key for key in messages.API_KEYS}
+    found = set()
+    for name in (part.strip() for text in texts for part in text.split(",")):
+        word = name.lower().removesuffix("request").removesuffix("response")
+        if word in known:
+            found.add(known[word])
+        elif name.isascii() and name.isdigit():
+            found.add(int(name))
+        else:
+            near = difflib.get_close_matches(word, known, n=1)
+            hint = f"; {api_name(known[near[0]])} is one" if near else ""
+            raise ConfigurationError(f"{name!r} is no API that the definitions know{hint}")
+    return frozenset(found)
+
+
+def event_as_json(event: Event, connection: int, *, show_secrets: bool = False) -> dict[str, Any]:
+    """Returns an event as plain data, without the keys that are unknown or do not apply.
+
+    `us` is the time in microseconds since 1970, `latency_us` the time from request to response,
+    `size` that of the frame without its size field.
+    """
+    data: dict[str, Any] = {
+        "us": event.time_us,
+        "connection": connection,
+        "from": event.side.value,
+        "kind": event.kind.value,
+        "api": None if event.api_key is None else event.api,
+        "api_key": event.api_key,
+        "version": event.version,
+        "correlation_id": event.correlation_id,
+        "client_id": event.client_id,
+        "size": event.size,
+        "latency_us": event.latency_us,
+        "errors": dict(event.errors) or None,
+        "note": event.note or None,
+    }
+    if event.side is Side.CLIENT and not event.is_answered:
+        data["answered"] = False
+    if show_secrets and (token := _token(event)):
+        data["token"] = token.hex()
+    return {key: value for key, value in data.items() if value is not None}
+
+
+def event_as_text(event: Event, connection: int, *, show_secrets: bool = False) -> str:
+    """Returns an event as a line: time, connection, direction, name, version, size, latency,
+    errors.
+    """
+    when = dt.datetime.fromtimestamp(event.time_us / 1e6).astimezone()
+    parts = [f"{when:%H:%M:%S.%f}", f"#{connection}", _ARROWS[event.side], event.api]
+    if event.version is not None:
+        parts.append(f"v{event.version}")
+    if event.correlation_id is not None:
+        parts.append(f"id={event.correlation_id}")
+    if event.client_id is not None:
+        parts.append(f"client={event.client_id!r}")
+    parts.append(f"{event.size} bytes")
+    if event.latency_us is not None:
+        parts.append(f"{event.latency_us / 1000:.3f} ms")
+    parts += [name if count == 1 else f"{name}×{count}" for name, count in event.errors]
+    if event.side is Side.CLIENT and not event.is_answered:
+        parts.append("no answer is wanted")
+    if show_secrets and (token := _token(event)):
+        parts.append(repr(token))
+    words = [text for text in (KIND_DESCRIPTIONS.get(event.kind), event.note) if text]
+    line = " ".join(parts)
+    return f"{line}: {'; '.join(words)}" if words else line
+
+
+def _token(event: Event) -> bytes:
+    """Returns the SASL token of an event; empty if it has none."""
+    if event.kind is Kind.TOKEN:
+        return event.data[4:]
+    message = None if event.received is None else event.received.message
+    token: bytes = getattr(message, "auth_bytes", b"")
+    return token

@@ -1,0 +1,43 @@
+"""Holds a configured property, and resolves several that set the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from ..wire.errors import ConfigurationError
+
+__all__ = ["ConfiguredByRow", "ConfiguredProperty", "resolve_synonyms"]
+
+
+class ConfiguredProperty(NamedTuple):
+    """Holds the name of a configured property, and its parsed value."""
+
+    property: str
+    value: Any
+
+    def __repr__(self) -> str:
+        return f"Given({self.property})"  # the value may be a secret
+
+
+#: The configured properties of one part of the table, by the names of its rows.
+ConfiguredByRow: TypeAlias = Mapping[str, ConfiguredProperty]
+
+
+def resolve_synonyms(all_given: Iterable[ConfiguredProperty | None]) -> ConfiguredProperty | None:
+    """Returns the first of several properties that set the same thing; None if none is configured.
+
+    Raises ConfigurationError if they differ; it names two of them and no value.
+    """
+    first: ConfiguredProperty | None = None
+    for each in all_given:
+        if each is None:
+            continue
+        if first is None:
+            first = each
+        elif each.value != first.value:
+            raise ConfigurationError(
+                f"{first.property} and {each.property} set the same thing, and differ: leave one"
+                " of them out"
+            )
+    return first

@@ -1,0 +1,106 @@
+"""Makes the first requests of a connection, ApiVersions and SASL, without I/O.
+
+The proxy needs it: it forwards the client's bytes after its own authentication. Moves no bytes,
+reads no clock.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ..messages.api_versions_request import ApiVersionsRequest
+from ..messages.base import Request
+from ..protocol.headers import encode_request_header, parse_response_header, response_class
+from ..protocol.negotiation import broker_ranges
+from ..protocol.sasl import ClientExchange
+from ..wire.errors import AuthenticationError, KprotoError, ProtocolError
+from .authentication import Authentication, Step
+from .mechanisms import Sasl
+
+__all__ = ["ConnectionHandshake", "new_exchange"]
+
+#: The version of ApiVersions that every broker supports.
+_FIRST: Final = 0
+
+
+async def new_exchange(sasl: Sasl, host: str, where: str) -> ClientExchange:
+    """Returns a new exchange of `sasl` with the broker at `host`; a user's mechanism may raise
+    anything.
+
+    Raises AuthenticationError, and any other error of kproto that the mechanism raises.
+    """
+    try:
+        return await sasl.exchange(host)
+    except KprotoError:
+        raise
+    except Exception as error:  # noqa: BLE001 - see above; its text may hold a secret
+        raise AuthenticationError(
+            f"{where}: the mechanism {sasl.mechanism} raised {type(error).__name__}"
+        ) from None
+
+
+class ConnectionHandshake:
+    """Runs one authentication by `exchange` at the broker `where`, frame by frame.
+
+    `begin` returns the first frame, `next` the frame after each answer, or None if the client is
+    authenticated. Frames are without their size. All raise AuthenticationError for a refusal,
+    BrokerConnectionError for a refusal that a retry may resolve, DecodeError and ProtocolError for
+    an invalid answer.
+    """
+
+    def __init__(self, exchange: ClientExchange, where: str, client_id: str) -> None:
+        self._exchange = exchange
+        self._where = where
+        self._client_id = client_id
+        self._authentication: Authentication | None = None
+        self._asked: tuple[type[Request[Any]], int] | None = None  # None after a bare token
+        self._count = 0
+
+    def begin(self) -> bytes:
+        """Returns the ApiVersions request."""
+        return self._request(ApiVersionsRequest(), _FIRST)
+
+    def next(self, frame: bytes) -> bytes | None:
+        """Returns the frame after this answer; None at the end. May take milliseconds to derive
+        keys.
+        """
+        if self._asked is None:
+            assert self._authentication is not None
+            return self._step(self._authentication.next(frame))
+        answer = self._answer(*self._asked, frame)
+        if self._authentication is None:
+            ranges = broker_ranges(answer)
+            self._authentication = Authentication(self._exchange, ranges, self._where)
+            return self._step(self._authentication.begin())
+        return self._step(self._authentication.next(answer))
+
+    def cut_off(self) -> AuthenticationError | None:
+        """Returns the refusal that a closed connection means; None if that is not certain."""
+        return None if self._authentication is None else self._authentication.cut_off()
+
+    def _step(self, step: Step | None) -> bytes | None:
+        if step is None:
+            return None
+        if step.request is None:
+            self._asked = None
+            return step.token
+        return self._request(step.request, step.version)
+
+    def _request(self, request: Request[Any], version: int) -> bytes:
+        cls = type(request)
+        self._count += 1
+        self._asked = (cls, version)
+        header = encode_request_header(cls, version, self._count, self._client_id)
+        return header + request.encode(version)
+
+    def _answer(self, asked: type[Request[Any]], version: int, frame: bytes) -> Any:
+        assert asked.API_KEY is not None
+        cls = response_class(asked.API_KEY)
+        assert cls is not None
+        number, at = parse_response_header(cls, version, frame)
+        if number != self._count:
+            raise ProtocolError(
+                f"{self._where}: {cls.__name__} has the correlation id {number}, and {self._count} "
+                "was asked for"
+            )
+        return cls.decode_from(frame, at, version)[0]

@@ -1,0 +1,63 @@
+"""Dissects messages inside fields of bytes: subscriptions and assignments of group members.
+
+Maps fields to the messages that they hold. The bytes begin with an int16 version; a version higher
+than any known is read as the highest. Bytes that do not read as such a message to their end stay
+bytes, because a group may use a protocol of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..schema.definitions import union
+from ..schema.layout import LayoutField, layout
+from .message_reader import MessageReader, UnreadableError
+from .node import Budget, Node
+from .node_builder import NodeBuilder
+
+__all__ = ["open_embedded"]
+
+_SUBSCRIPTION: Final = "ConsumerProtocolSubscription"
+_ASSIGNMENT: Final = "ConsumerProtocolAssignment"
+
+#: By message and field.
+_EMBEDDED: Final = {
+    ("DescribeGroupsResponse", "member_assignment"): _ASSIGNMENT,
+    ("DescribeGroupsResponse", "member_metadata"): _SUBSCRIPTION,
+    ("GroupMetadataValue", "assignment"): _ASSIGNMENT,
+    ("GroupMetadataValue", "subscription"): _SUBSCRIPTION,
+    ("JoinGroupRequest", "metadata"): _SUBSCRIPTION,
+    ("JoinGroupResponse", "metadata"): _SUBSCRIPTION,
+    ("SyncGroupRequest", "assignment"): _ASSIGNMENT,
+    ("SyncGroupResponse", "assignment"): _ASSIGNMENT,
+}
+
+
+def open_embedded(message: str, node: Node, field: LayoutField, budget: Budget) -> None:
+    """Dissects the bytes of `node`, a field of `message`, if they are an embedded message."""
+    name = _EMBEDDED.get((message, field.attribute))
+    content = node.value
+    if name is None or not isinstance(content, bytes) or len(content) < 2:
+        return
+    spec = union()[name]
+    version = int.from_bytes(content[:2], "big", signed=True)
+    if version < 0:
+        return
+    shape = layout(spec, min(version, spec.valid_versions.highest))
+    start = node.end - len(content)
+    trial = Node("", node.path, "message", start + 2, node.source)
+    try:
+        end = MessageReader(node.source, node.end, name, Budget(0)).read(shape, trial)
+    except UnreadableError:
+        return
+    if end != node.end:
+        return
+    node.own -= len(content)
+    node.value = len(content)
+    builder = NodeBuilder(node.source, node.end, budget, node.buffer, "stored")
+    builder.number(node, "version", "int16", start)
+    root = builder.node(node, name, "message", start + 2)
+    root.path = node.path
+    root.value = f"{name} v{shape.version}"
+    reader = MessageReader(node.source, node.end, name, budget, buffer=node.buffer, layer="stored")
+    reader.read(shape, root)

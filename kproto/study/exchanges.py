@@ -1,0 +1,258 @@
+"""Pairs requests with their responses, lists the pairs, and sums them by API.
+
+Plain functions on plain data: events in, lines of text or JSON out.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..wire.errors import KprotoError
+from .conversations import KIND_DESCRIPTIONS, Event, Kind, Side
+from .flows import ConnectionEvent
+from .redaction import redact_frame, redacted_json
+
+__all__ = [
+    "ApiStats",
+    "Exchange",
+    "exchange_as_json",
+    "exchange_as_text",
+    "opened",
+    "pair_exchanges",
+    "stats_as_json",
+    "stats_as_table",
+    "stats_by_api",
+]
+
+
+class Exchange(NamedTuple):
+    """Pairs a request with its response, each as far as it was captured; `number` counts from 1.
+
+    An event that is neither, such as missing bytes, is held in the field of its side.
+    """
+
+    number: int
+    passed: ConnectionEvent
+    request: Event | None
+    response: Event | None
+
+    @property
+    def event(self) -> Event:
+        """Returns the event that tells most: the response, if there is one."""
+        found = self.response or self.request
+        assert found is not None
+        return found
+
+    @property
+    def version(self) -> int | None:
+        """Returns the version of the request; without a request, that of the response or None."""
+        asked = None if self.request is None else self.request.version
+        return self.event.version if asked is None else asked
+
+    @property
+    def time_us(self) -> int:
+        """Returns the time of the request, in microseconds since 1970."""
+        return (self.request or self.event).time_us
+
+
+def pair_exchanges(passed: Iterable[ConnectionEvent]) -> Iterator[Exchange]:
+    """Yields exchanges, each when its response was captured or can no longer arrive."""
+    number = 0
+    for one in passed:
+        event = one.event
+        if event.side is Side.CLIENT and event.is_answered and event.correlation_id is not None:
+            continue  # its response or its UNANSWERED event follows
+        if event.side is Side.CLIENT and event.kind is Kind.TOKEN:
+            continue
+        number += 1
+        if event.side is Side.CLIENT:
+            yield Exchange(number, one, event, None)
+        else:
+            yield Exchange(number, one, event.request, event)
+
+
+def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
+    """Returns an exchange as plain data, without the keys that are unknown or do not apply.
+
+    `us` is the time of the request, in microseconds since 1970; sizes do not count the size field
+    of frames.
+    """
+    event, request, response = exchange.event, exchange.request, exchange.response
+    if event.kind is Kind.MISSING:
+        request = response = None
+    told: dict[str, Any] = {
+        "number": exchange.number,
+        "us": exchange.time_us,
+        "connection": exchange.passed.connection,
+        "client": exchange.passed.client,
+        "broker": exchange.passed.broker,
+        "kind": event.kind.value,
+        "api": None if event.api_key is None else event.api,
+        "api_key": event.api_key,
+        "version": exchange.version,
+        "correlation_id": event.correlation_id,
+        "client_id": event.client_id,
+        "request_size": None if request is None else request.size,
+        "response_size": None if response is None or not response.data else response.size,
+        "latency_us": event.latency_us,
+        "errors": dict(event.errors) or None,
+        "missing": event.size if event.kind is Kind.MISSING else None,
+        "note": "; ".join(_notes(exchange)) or None,
+    }
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def exchange_as_text(exchange: Exchange) -> str:
+    """Returns an exchange as a line: number, time, connection, client, API, sizes, latency,
+    errors.
+    """
+    event, request, response = exchange.event, exchange.request, exchange.response
+    when = dt.datetime.fromtimestamp(exchange.time_us / 1e6).astimezone()
+    parts = [f"{exchange.number:>6}", f"{when:%H:%M:%S.%f}", f"#{exchange.passed.connection}"]
+    is_no_frame = event.kind in (Kind.MISSING, Kind.BYTES)
+    what = f"from the {event.side.value}" if is_no_frame else event.api
+    parts.append(f"{exchange.passed.client} {what}")
+    if exchange.version is not None:
+        parts.append(f"v{exchange.version}")
+    if event.client_id is not None:
+        parts.append(f"client={event.client_id!r}")
+    if request is not None and not is_no_frame:
+        parts.append(f"{request.size} bytes")
+    if response is not None and response.data and not is_no_frame:
+        parts.append(f"-> {response.size} bytes")
+    if event.latency_us is not None and event.kind is not Kind.UNANSWERED:
+        parts.append(f"{event.latency_us / 1000:.3f} ms")
+    parts += [name if count == 1 else f"{name}×{count}" for name, count in event.errors]
+    line = " ".join(parts)
+    words = [*filter(None, [KIND_DESCRIPTIONS.get(event.kind)]), *_notes(exchange)]
+    return f"{line}: {'; '.join(words)}" if words else line
+
+
+def _notes(exchange: Exchange) -> list[str]:
+    """Returns the notes of both events; those of an unreadable request are marked."""
+    notes = []
+    request, response = exchange.request, exchange.response
+    if request is not None:
+        if request.kind is Kind.BROKEN and response is not None:
+            notes.append(f"the request cannot be read: {request.note}")
+        elif request.note:
+            notes.append(request.note)
+        if not request.is_answered:
+            notes.append("no answer is wanted")
+    if response is not None and response.version != exchange.version:
+        notes.append(f"answered in version {response.version}")
+    if response is not None and response.note:
+        notes.append(response.note)
+    return notes
+
+
+def opened(exchange: Exchange, *, show_secrets: bool = False) -> dict[str, Any]:
+    """Returns an exchange with its messages in Kafka's JSON form, secrets hidden by default.
+
+    `request` and `response` hold the messages. A message that could not be read is `request_bytes`
+    or `response_bytes` in hexadecimal instead, with bytes that may be secret as asterisks.
+    """
+    told = exchange_as_json(exchange)
+    for name, event in (("request", exchange.request), ("response", exchange.response)):
+        if event is None or not event.data:
+            continue
+        message = None if event.received is None else event.received.message
+        try:
+            if message is not None and event.received is not None:
+                version = event.received.version
+                told[name] = redacted_json(message, version, show=show_secrets)
+                continue
+        except KprotoError as error:
+            told[f"{name}_note"] = str(error)
+        data = event.data if show_secrets else redact_frame(event)
+        told[f"{name}_bytes"] = data.hex()
+    return told
+
+
+@dataclass(slots=True)
+class ApiStats:
+    """Sums the exchanges of one API; latencies in microseconds, sizes in bytes."""
+
+    count: int = 0
+    request_bytes: int = 0
+    response_bytes: int = 0
+    unanswered: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    latencies_us: array[int] = field(default_factory=lambda: array("q"))
+
+
+def stats_by_api(listed: Iterable[Exchange]) -> dict[str, ApiStats]:
+    """Returns the sums of exchanges by the name of the API."""
+    stats: dict[str, ApiStats] = {}
+    for exchange in listed:
+        event, request, response = exchange.event, exchange.request, exchange.response
+        if event.kind in (Kind.MISSING, Kind.BYTES, Kind.UNMATCHED):
+            continue
+        mine = stats.setdefault(event.api, ApiStats())
+        mine.count += 1
+        mine.request_bytes += 0 if request is None else request.size
+        mine.errors.update(dict(event.errors))
+        if event.kind is Kind.UNANSWERED:
+            mine.unanswered += 1
+        elif response is not None:
+            mine.response_bytes += response.size
+            if response.latency_us is not None:
+                mine.latencies_us.append(response.latency_us)
+    return stats
+
+
+def percentile(values: Sequence[int], percent: int) -> int | None:
+    """Returns the value that `percent` of the values do not exceed; None without values."""
+    if not values:
+        return None
+    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
+
+
+def stats_as_json(stats: dict[str, ApiStats]) -> dict[str, Any]:
+    """Returns the sums by API as plain data."""
+    return {
+        name: {
+            "count": mine.count,
+            "request_bytes": mine.request_bytes,
+            "response_bytes": mine.response_bytes,
+            "unanswered": mine.unanswered,
+            "p50_us": percentile(mine.latencies_us, 50),
+            "p99_us": percentile(mine.latencies_us, 99),
+            "errors": dict(mine.errors),
+        }
+        for name, mine in sorted(stats.items())
+    }
+
+
+def stats_as_table(stats: dict[str, ApiStats]) -> list[str]:
+    """Returns the sums by API as lines of a table."""
+    rows = [["API", "count", "bytes asked", "answered", "p50 ms", "p99 ms", "unanswered", "errors"]]
+    for name, mine in sorted(stats.items(), key=lambda item: (-item[1].count, item[0])):
+        errors = ", ".join(f"{error}×{count}" for error, count in mine.errors.most_common())
+        p50, p99 = (percentile(mine.latencies_us, percent) for percent in (50, 99))
+        rows.append(
+            [
+                name,
+                str(mine.count),
+                str(mine.request_bytes),
+                str(mine.response_bytes),
+                "" if p50 is None else f"{p50 / 1000:.3f}",
+                "" if p99 is None else f"{p99 / 1000:.3f}",
+                str(mine.unanswered) if mine.unanswered else "",
+                errors,
+            ]
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column in (0, 7) else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,296 @@
+"""Ranks the messages and versions that bytes could be, with reasons.
+
+Every message of the definitions is read at every version, as a body, and requests and responses
+after a header too. Messages that read to the last byte are ranked by plausible values: codes with a
+name, printable text, times of this century, records with a right checksum. This module assigns the
+points; `message_reader` reads. The work is bounded by bytes and by nodes, not by a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from .. import messages as generated
+from ..messages.base import Message, Request, Response
+from ..protocol.headers import request_class, response_header_version
+from ..schema.definitions import union
+from ..schema.layout import LayoutField, layout
+from ..schema.naming import class_name
+from ..wire.errors import ConfigurationError
+from ..wire.uuid import ZERO_UUID, Uuid
+from .embedded_messages import open_embedded
+from .frames import Part, annotate_frame
+from .message_reader import MessageReader, UnreadableError
+from .node import Budget, Node, faults, nodes
+from .record_batches import read_batches
+from .records_context import RecordsContext
+from .value_meanings import api_name, has_names, meaning_of
+
+__all__ = ["MAX_GUESSED_BYTES", "MAX_GUESSED_NODES", "Guess", "guess"]
+
+#: Most bytes for a guess: each message may copy them once. A larger frame is a request, whose
+#: header names it, or mostly records of a fetch.
+MAX_GUESSED_BYTES: Final = 4_194_304
+
+#: Most nodes that are read per candidate: a few hundred tell as much as all of them.
+MAX_GUESSED_NODES: Final = 400
+
+#: Most bytes to which compressed batches may decompress in a guess.
+_MAX_DECOMPRESSED_BYTES: Final = 1_048_576
+
+#: 2000-01-01 and 2100-01-01, in ms since the Unix epoch.
+_THIS_CENTURY: Final = range(946_684_800_000, 4_102_444_800_000)
+
+#: Points of messages that are neither request nor response, because sockets carry no others.
+_NOT_SENT: Final = -3.0
+
+
+class Guess(NamedTuple):
+    """Describes one message that the bytes could be.
+
+    `versions` read the bytes alike; `part` names the parts of a frame that are present. `score`
+    only ranks; a positive one speaks for the message. `exact` means that all bytes are read;
+    guesses that are not exact are returned only if none is. `reasons` explain the score in words.
+    """
+
+    message: str
+    versions: tuple[int, ...]
+    part: Part
+    score: float
+    exact: bool
+    reasons: tuple[str, ...]
+
+    @property
+    def is_response(self) -> bool:
+        """Returns whether it is a response, the argument of `annotate_frame`."""
+        return self.message.endswith("Response")
+
+
+class _EnoughError(Exception):
+    """Ends reading when a candidate has its most nodes."""
+
+
+class _Steps(Budget):
+    def add(self, parent: Node, child: Node) -> None:
+        if self.spent:
+            raise _EnoughError
+        super().add(parent, child)
+
+
+def guess(data: bytes, *, most: int = 10) -> list[Guess]:
+    """Returns the messages that the bytes could be, the most plausible first, at most `most` of
+    them.
+
+    Raises ConfigurationError if there are more than MAX_GUESSED_BYTES.
+    """
+    if len(data) > MAX_GUESSED_BYTES:
+        raise ConfigurationError(
+            f"{len(data)} bytes; at most {MAX_GUESSED_BYTES} are guessed at: name the message"
+        )
+    found = [*_requests_with_header(data), *_others(data)]
+    exact = [one for one in found if one.exact]
+    if not exact:
+        found.sort(key=lambda one: -one.score)
+    return sorted(_merged(exact or found[: 4 * most]), key=lambda one: -one.score)[:most]
+
+
+def _requests_with_header(data: bytes) -> Iterator[Guess]:
+    """Yields guesses from the request headers that the bytes may begin with."""
+    for part, start in (("frame", 4), ("message", 0)):
+        size = int.from_bytes(data[:4], "big", signed=True)
+        if len(data) < start + 8 or (start and size != len(data) - 4):
+            continue
+        key = int.from_bytes(data[start : start + 2], "big", signed=True)
+        version = int.from_bytes(data[start + 2 : start + 4], "big", signed=True)
+        cls = request_class(key)
+        if cls is None or version not in cls.VALID_VERSIONS:
+            continue
+        root = annotate_frame(
+            data,
+            part=part,  # type: ignore[arg-type]  # one of the two above
+            max_nodes=MAX_GUESSED_NODES,
+            max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES,
+        )
+        broken = [fault for fault in faults(root) if fault.layer == "message"]
+        score, reasons = _plausibility(root, cls.__name__)
+        reasons.insert(0, f"api key {key} is {api_name(key)}, which has v{version}")
+        if start:
+            reasons.insert(0, f"the first 4 bytes are the size, {size}")
+        trailing = any(node.kind == "trailing" for node in root.children)
+        score += 12 + 6 * bool(start) - 20 * bool(broken) - 3 * trailing
+        reasons.append(_end_in_words(data, broken[0].offset if broken else None))
+        yield Guess(cls.__name__, (version,), part, score, not broken, tuple(reasons))  # type: ignore[arg-type]
+
+
+def _others(data: bytes) -> Iterator[Guess]:
+    sized = len(data) >= 8 and int.from_bytes(data[:4], "big", signed=True) == len(data) - 4
+    for cls in _classes():
+        sent = issubclass(cls, Request | Response)
+        for version in cls.VALID_VERSIONS:
+            made = _candidate(data, cls, version, "body", 0)
+            if made is not None:
+                yield made if sent else made._replace(score=made.score + _NOT_SENT)
+            if not issubclass(cls, Response):
+                continue
+            header = 5 if response_header_version(cls, version) else 4
+            for part, start in (("message", 0), ("frame", 4)):
+                body = start + header
+                if (start and not sized) or len(data) < body:
+                    continue
+                if header == 5 and data[body - 1]:  # tagged fields, which no header has yet
+                    continue
+                made = _candidate(data, cls, version, part, body)  # type: ignore[arg-type]
+                if made is not None:
+                    yield _with_size(made, len(data)) if start else made
+
+
+def _with_size(made: Guess, size: int) -> Guess:
+    """Returns a guess with points for the first bytes, which are the size of all others."""
+    why = f"the first 4 bytes are the size, {size - 4}"
+    return made._replace(score=made.score + 8, reasons=(why, *made.reasons))
+
+
+@lru_cache(maxsize=1)
+def _classes() -> tuple[type[Message], ...]:
+    skipped = {"RequestHeader", "ResponseHeader"}
+    return tuple(getattr(generated, class_name(name)) for name in union() if name not in skipped)
+
+
+def _candidate(
+    data: bytes, cls: type[Message], version: int, part: Part, start: int
+) -> Guess | None:
+    """Returns the guess that the body of that message begins at `start`; None if it cannot."""
+    name = cls._definition().name
+    context = RecordsContext(
+        _Steps(MAX_GUESSED_NODES), max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES
+    )
+
+    def inside(node: Node, field: LayoutField, topic: str) -> None:
+        content = node.value
+        assert isinstance(content, bytes)
+        if field.type.kind == "records":
+            node.own -= len(content)
+            node.value = len(content)
+            read_batches(node, data, node.end - len(content), node.end, context)
+        else:
+            open_embedded(name, node, field, context.budget)
+
+    root = Node(name, "", "message", start, data)
+    reader = MessageReader(data, len(data), name, context.budget, inside=inside)
+    stopped_at: int | None = None
+    exact = True
+    try:
+        end = reader.read(layout(cls._definition(), version), root)
+        exact = end == len(data)
+        if not exact:
+            stopped_at = end
+    except UnreadableError as stopped:
+        exact = False
+        stopped_at = stopped.fault.offset
+    except _EnoughError:
+        pass
+    if not exact and (stopped_at or 0) - start < 4:
+        return None
+    score, reasons = _plausibility(root, name)
+    if not exact:
+        assert stopped_at is not None
+        score += -20 + 10 * (stopped_at - start) / max(len(data) - start, 1)
+    else:
+        score += 5
+    reasons.append(_end_in_words(data, stopped_at))
+    return Guess(cls.__name__, (version,), part, round(score, 2), exact, tuple(reasons))
+
+
+def _end_in_words(data: bytes, stopped_at: int | None) -> str:
+    if stopped_at is None:
+        return f"all {len(data)} bytes are read"
+    return f"reads {stopped_at} of {len(data)} bytes"
+
+
+def _plausibility(root: Node, message: str) -> tuple[float, list[str]]:
+    """Points for what the nodes hold, and what speaks for and against it."""
+    score = 0.0
+    said: dict[str, int] = {}
+    for node in nodes(root):
+        points, why = _points(node, message)
+        score += points
+        if why:
+            said[why] = said.get(why, 0) + 1
+    reasons = [f"{count} x {why}" if count > 1 else why for why, count in said.items()]
+    return round(score, 2), reasons
+
+
+def _points(node: Node, message: str) -> tuple[float, str]:
+    """Points for one node; above 0 is for the guess. The reason may be ""."""
+    value, name = node.value, node.name
+    if node.fault is not None and node.fault.layer != "message":
+        return -6.0, "records that are broken"
+    if node.notes and node.kind != "unknown tag":
+        return -4.0, node.notes[0] if len(node.notes[0]) < 60 else "odd bytes"
+    if node.kind == "unknown tag":
+        return -4.0, "a tag that no definition knows"
+    if node.kind == "record batch":
+        return 6.0, "a record batch that is whole"
+    if node.kind == "message" and node is not root_of(node):
+        return 4.0, "a message inside"
+    if isinstance(value, str) and node.kind == "string":
+        if not value:
+            return 0.0, ""
+        if value.isprintable():
+            return 1.0 + min(len(value), 16) / 2, "text that is printable"
+        return -8.0, "text that is not printable"
+    if isinstance(value, Uuid):
+        if value == ZERO_UUID:
+            return 0.5, ""
+        return (3.0, "a random uuid") if value[6] >> 4 == 4 else (-2.0, "")
+    if node.kind == "array":
+        return (1.0, "an array whose count fits") if value else (0.0, "")
+    if isinstance(value, bytes):
+        return -min(len(value), 200) / 40, ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _points_of_number(message, name, node.kind, value)
+    return 0.0, ""
+
+
+def root_of(node: Node) -> Node | None:
+    """Returns the node itself, unless it is a message inside another one."""
+    return None if node.value is not None and node.path else node
+
+
+def _points_of_number(message: str, name: str, kind: str, value: int) -> tuple[float, str]:
+    if name.endswith("error_code"):
+        known = not meaning_of(message, "", name, value).startswith("UNKNOWN_CODE")
+        return (1.5, "an error code that is known") if known else (-6.0, "an unknown error code")
+    names = has_names(message, name)
+    if names is not None and not name.endswith(("replica_id", "epoch", "leader", "timestamp")):
+        return (1.0, f"{name} has a known value") if value in names else (-5.0, f"unknown {name}")
+    if name.endswith(("timestamp", "timestamp_ms")):
+        if value in _THIS_CENTURY:
+            return 3.0, "a time of this century"
+        return (0.0, "") if -6 <= value <= 0 else (-3.0, "a time of another century")
+    if name == "port":
+        return (0.5, "") if 0 < value < 65536 else (-2.0, "")
+    if kind == "int32" and (value < -2 or value > 1 << 24) and not name.endswith(_LARGE):
+        return -2.0, "a number that is unlikely"
+    if kind == "int64" and (value < -2 or value > 1 << 44):
+        return -1.5, "a number that is unlikely"
+    if kind == "int16" and (value < -2 or value > 1000):
+        return -1.5, "a number that is unlikely"
+    return 0.2, ""
+
+
+#: Numbers that may be large.
+_LARGE: Final = ("bytes", "_ms", "operations", "session_id", "timeout", "subscription_id")
+
+
+def _merged(found: list[Guess]) -> list[Guess]:
+    """Merges guesses whose versions read the bytes alike."""
+    together: dict[tuple[object, ...], Guess] = {}
+    for one in found:
+        key = (one.message, one.part, one.score, one.exact, one.reasons)
+        held = together.get(key)
+        versions = one.versions if held is None else held.versions + one.versions
+        together[key] = one._replace(versions=versions)
+    return list(together.values())

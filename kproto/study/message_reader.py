@@ -1,0 +1,454 @@
+"""Reads one message by its layout into nodes, until its end or the first error.
+
+The reader is independent: it shares no code with the generated classes or with the walk that
+explains their errors, so that tests can compare them. It implements the wire format of each type. A
+`ContentReader` opens fields of records and bytes, and `value_meanings` explains values. Every step
+moves forward in the bytes, and the depth is that of the definition.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Final, NoReturn, TypeAlias
+
+from ..schema.layout import FORMATS, LayoutField, StructLayout, WireType
+from ..wire.limits import (
+    MAX_ARRAY_ELEMENTS,
+    MAX_LENGTH,
+    MAX_STRING_BYTES,
+    MAX_TAG,
+    MAX_TAGGED_FIELDS,
+)
+from ..wire.uuid import Uuid
+from .field_descriptions import field_description
+from .node import Budget, Fault, Node
+from .value_meanings import meaning_of
+
+__all__ = ["ContentReader", "MessageReader", "Secrets", "UnreadableError", "minimal_size"]
+
+#: Opens the content of a field of records or bytes, by its node, field and the topic that the
+#: message names. The node owns all its bytes, and may pass some to children.
+ContentReader: TypeAlias = Callable[[Node, LayoutField, str], None]
+
+#: The attributes of a struct, by its class name, that carry a secret.
+Secrets: TypeAlias = Callable[[str], frozenset[str]]
+
+_FIXED: Final = {kind: struct.Struct(">" + letter) for kind, letter in FORMATS.items()}
+_LENGTH_BYTES: Final = {"string": 2}
+_LENGTHS: Final = {2: struct.Struct(">h"), 4: struct.Struct(">i")}
+_LONGEST_VARINT: Final = 5
+
+#: Fields that name the topic whose records follow.
+_TOPIC_NAMES: Final = frozenset({"name", "topic", "topic_name"})
+
+#: The id of the topic of the metadata log (KIP-595).
+_METADATA_TOPIC_ID: Final = bytes(15) + b"\1"
+
+
+class UnreadableError(Exception):
+    """Ends reading; the tree already has the fault."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.reason)
+        self.fault = fault
+
+
+def minimal_size(value: int) -> int:
+    """Returns how many bytes an unsigned varint of that value needs."""
+    return max(1, (value.bit_length() + 6) // 7)
+
+
+class MessageReader:
+    """Reads messages out of `data[:limit]`; offsets count from the start of `data`."""
+
+    def __init__(
+        self,
+        data: bytes,
+        limit: int,
+        message: str,
+        budget: Budget,
+        *,
+        secrets: Secrets = lambda _: frozenset(),
+        inside: ContentReader | None = None,
+        buffer: str = "",
+        layer: str = "message",
+    ) -> None:
+        self.data = data
+        self.size = limit
+        self.message = message
+        self.budget = budget
+        self.secrets = secrets
+        self.inside = inside
+        self.buffer = buffer
+        self.layer = layer
+        self.topic = ""
+        #: The offset after the last byte that a node owns.
+        self.reached = 0
+
+    def read(self, shape: StructLayout, root: Node) -> int:
+        """Reads the message that begins at `root` into it; returns the position after it.
+
+        Raises UnreadableError.
+        """
+        self.reached = root.offset
+        try:
+            end = self.fields(shape, root, root.offset, root.path)
+        except UnreadableError:
+            root.size = self.reached - root.offset
+            raise
+        root.size = end - root.offset
+        return end
+
+    # Structs
+
+    def fields(self, shape: StructLayout, node: Node, pos: int, path: str) -> int:
+        """Reads the fields of a struct in wire order, then its tags; returns the position after
+        them.
+        """
+        for field in shape.fields:
+            pos = self.field(shape, field, node, pos, f"{path}.{field.attribute}".lstrip("."))
+        return self.tags(shape, node, pos, path) if shape.flexible else pos
+
+    def field(
+        self, shape: StructLayout, field: LayoutField, parent: Node, pos: int, path: str
+    ) -> int:
+        node = self.node(parent, field.attribute, path, field.type.kind, pos)
+        node.about = field_description(self.message, shape.name, field.name)
+        return self.value(shape, field, field.type, node, pos)
+
+    def node(self, parent: Node, name: str, path: str, kind: str, pos: int) -> Node:
+        made = Node(name, path, kind, pos, self.data, buffer=self.buffer)
+        self.budget.add(parent, made)
+        return made
+
+    def value(
+        self,
+        shape: StructLayout,
+        field: LayoutField,
+        kind: WireType,
+        node: Node,
+        pos: int,
+    ) -> int:
+        """Reads the value of `node`, which begins at `pos`; returns the position after it."""
+        try:
+            if kind.kind == "array":
+                end = self.array(shape, field, kind, node, pos)
+            elif kind.struct is not None:
+                end = self.struct(kind, kind.struct, node, pos)
+            elif kind.kind in _FIXED:
+                end = self.fixed(kind, node, pos)
+            else:
+                end = self.counted(kind, node, pos)
+        except UnreadableError:
+            node.size = max(self.reached - node.offset, 0)
+            raise
+        node.size = end - node.offset
+        if kind.struct is None and kind.kind != "array":
+            self.finish(shape, field, kind, node)
+        return end
+
+    def finish(self, shape: StructLayout, field: LayoutField, kind: WireType, node: Node) -> None:
+        """Sets the meaning of a leaf and whether it is secret, and opens its content."""
+        value = node.value
+        if field.attribute in _TOPIC_NAMES and isinstance(value, str):
+            self.topic = value
+        elif field.attribute == "topic_id" and isinstance(value, Uuid):
+            self.topic = "__cluster_metadata" if value == _METADATA_TOPIC_ID else ""
+        node.secret = field.attribute in self.secrets(shape.class_name) and bool(value)
+        node.meaning = meaning_of(self.message, shape.name, field.attribute, value)
+        if self.inside is not None and kind.kind in ("records", "bytes") and value:
+            self.inside(node, field, self.topic)
+
+    def struct(self, kind: WireType, shape: StructLayout, node: Node, pos: int) -> int:
+        start = pos
+        if kind.nullable:
+            if kind.compact:
+                mark, pos = self.uvarint(node, pos, "an unsigned varint: 0 for null, 1 for present")
+                present = 0 < mark <= MAX_LENGTH
+                usual = mark in (0, 1)
+            else:
+                self.need(node, pos, 1, "a byte: -1 for null, 1 for present")
+                mark = self.data[pos]
+                pos += 1
+                present = mark < 128
+                usual = mark in (1, 255)
+            self.owns(node, start, pos)
+            if not usual:
+                node.notes.append(f"the mark is {mark}, which is read as {_present(present)}")
+            if not present:
+                return pos
+        node.value = shape.class_name
+        return self.fields(shape, node, pos, node.path)
+
+    # Tags
+
+    def tags(self, shape: StructLayout, parent: Node, pos: int, path: str) -> int:
+        node = self.node(parent, "tagged_fields", path, "tags", pos)
+        start = pos
+        try:
+            count, pos = self.uvarint(node, pos, "a count", "the number of tagged fields: ", path)
+            if count > MAX_TAGGED_FIELDS:
+                most = f"at most {MAX_TAGGED_FIELDS} are read"
+                reason = f"{count} tagged fields are announced; {most}"
+                self.stop(node, reason, start, f"a count, {most}", path)
+            self.owns(node, start, pos)
+            node.value = count
+            previous = -1
+            for _ in range(count):
+                previous, pos = self.tag(shape, node, pos, path, previous)
+        except UnreadableError:
+            node.size = max(self.reached - node.offset, 0)
+            raise
+        node.size = pos - node.offset
+        return pos
+
+    def tag(
+        self, shape: StructLayout, parent: Node, pos: int, path: str, previous: int
+    ) -> tuple[int, int]:
+        """Reads one tagged field: its number, its size in bytes, its content."""
+        start = pos
+        node = self.node(parent, "tag", path, "tag", pos)
+        try:
+            expected = f"the number of a tag, above {previous}"
+            tag, pos = self.uvarint(node, pos, expected, "the number of a tag: ", path)
+            if tag <= previous:
+                self.stop(node, f"tag {tag} comes after tag {previous}", start, expected, path)
+            if tag > MAX_TAG:
+                reason = f"tag {tag}; the highest that is read is {MAX_TAG}"
+                self.stop(node, reason, start, expected, path)
+            elsewhere = shape.tags_of_other_versions().get(tag)
+            if elsewhere is not None:
+                word = "version" if len(elsewhere) == 1 else "versions"
+                reason = f"tag {tag} is a field of {word} {elsewhere} only"
+                self.stop(node, reason, start, expected, path)
+            node.name, node.value = f"tag {tag}", tag
+            what = f"tag {tag}: "
+            length, pos = self.uvarint(node, pos, "the size of the field", what, path)
+            self.need(node, pos, length, f"the {length} bytes of the field", what, path)
+            self.owns(node, start, pos)
+            end = pos + length
+            self.content_of_tag(shape, node, tag, pos, end, path)
+        except UnreadableError:
+            node.size = max(self.reached - node.offset, 0)
+            raise
+        node.size = end - node.offset
+        return tag, end
+
+    def content_of_tag(
+        self, shape: StructLayout, node: Node, tag: int, pos: int, end: int, path: str
+    ) -> None:
+        field = next((field for field in shape.tagged if field.tag == tag), None)
+        if field is None:
+            node.kind = "unknown tag"
+            node.notes.append("no definition knows this tag; it is kept as it is")
+            self.owns(node, node.offset, end)
+            return
+        at = f"{path}.{field.attribute}".lstrip(".")
+        inner = self.node(node, field.attribute, at, field.type.kind, pos)
+        inner.about = field_description(self.message, shape.name, field.name)
+        stopped = self.value(shape, field, field.type, inner, pos)
+        if stopped != end:
+            reason = f"tag {tag} announces {end - pos} bytes and holds {stopped - pos}"
+            self.stop(inner, reason, pos, f"{_expected(field.type)} in {end - pos} bytes")
+
+    # Arrays
+
+    def array(
+        self, shape: StructLayout, field: LayoutField, kind: WireType, node: Node, pos: int
+    ) -> int:
+        assert kind.element is not None
+        start = pos
+        count, pos = self.length(kind, node, pos, 4)
+        left = self.size - pos
+        if count > left:
+            reason = f"{count} elements are announced and {left} bytes are left"
+            self.stop(node, reason, start, f"a count of at most {left}")
+        if count > MAX_ARRAY_ELEMENTS:
+            reason = f"{count} elements are announced; at most {MAX_ARRAY_ELEMENTS} are read"
+            self.stop(node, reason, start, f"a count of at most {MAX_ARRAY_ELEMENTS}")
+        self.owns(node, start, pos)
+        if count < 0:
+            return pos
+        node.value = count
+        element = kind.element
+        width = _width(element)
+        word = element.kind
+        path = node.path
+        for index in range(count):
+            if self.budget.spent and width is not None:
+                return self.skip(node, element, width, index, count, pos)
+            inner = self.node(node, f"[{index}]", f"{path}[{index}]", word, pos)
+            pos = self.value(shape, field, element, inner, pos)
+        return pos
+
+    def skip(
+        self, node: Node, element: WireType, width: int, index: int, count: int, pos: int
+    ) -> int:
+        """Skips the rest of an array of fixed width, of which no node is kept, in one step."""
+        left = count - index
+        end = pos + left * width
+        if end <= self.size:
+            node.left_out += left
+            self.reached = end
+            return end
+        whole = (self.size - pos) // width
+        node.left_out += whole
+        pos += whole * width
+        self.reached = pos
+        at = Node("", f"{node.path}[{index + whole}]", element.kind, pos, self.data)
+        if element.struct is None:
+            self.fixed(element, at, pos)
+        else:
+            self.fields(element.struct, at, pos, at.path)
+        raise AssertionError("an element past the end was read")
+
+    # Leaves
+
+    def fixed(self, kind: WireType, node: Node, pos: int) -> int:
+        shape = _FIXED[kind.kind]
+        self.need(node, pos, shape.size, _expected(kind))
+        (value,) = shape.unpack_from(self.data, pos)
+        end = pos + shape.size
+        self.owns(node, pos, end)
+        node.value = Uuid(value) if kind.kind == "uuid" else value
+        if kind.kind == "bool" and self.data[pos] > 1:
+            node.notes.append(f"the byte is {self.data[pos]}; any but 0 is read as true")
+        return end
+
+    def counted(self, kind: WireType, node: Node, pos: int) -> int:
+        """Reads a string, bytes or records; returns the position after them."""
+        start = pos
+        is_text = kind.kind == "string"
+        count, pos = self.length(kind, node, pos, 2 if is_text else 4)
+        if is_text and count > MAX_STRING_BYTES:
+            reason = f"a string of {count} bytes; at most {MAX_STRING_BYTES} are allowed"
+            self.stop(node, reason, start, f"a length of at most {MAX_STRING_BYTES}")
+        if count < 0:
+            self.owns(node, start, pos)
+            return pos
+        self.owns(node, start, pos)
+        self.need(node, pos, count, f"the {count} bytes of the {kind.kind}")
+        end = pos + count
+        content = self.data[pos:end]
+        if not is_text:
+            node.value = content
+        else:
+            try:
+                node.value = content.decode()
+            except UnicodeDecodeError as error:
+                reason = f"a string that is not UTF-8 ({error.reason})"
+                self.stop(node, reason, pos + error.start, "UTF-8")
+        self.owns(node, start, end)
+        return end
+
+    # Lengths and counts
+
+    def length(self, kind: WireType, node: Node, pos: int, width: int) -> tuple[int, int]:
+        """Returns a length or count, -1 for null, and the position after it."""
+        start = pos
+        expected = _expected(kind)
+        if kind.compact:
+            plus_one, pos = self.uvarint(node, pos, expected)
+            count = plus_one - 1
+        else:
+            self.need(node, pos, width, expected)
+            (count,) = _LENGTHS[width].unpack_from(self.data, pos)
+            pos += width
+            if count < -1:
+                self.stop(node, f"a length of {count}", start, expected)
+        if count == -1 and not kind.nullable:
+            reason = f"null, which {node.path} may not be in this version"
+            self.stop(node, reason, start, expected)
+        return count, pos
+
+    def uvarint(
+        self, node: Node, pos: int, expected: str, of: str = "", path: str | None = None
+    ) -> tuple[int, int]:
+        value = 0
+        for index in range(_LONGEST_VARINT):
+            at = pos + index
+            if at >= self.size:
+                reason = f"{of}1 byte is needed and 0 are left"
+                self.stop(node, reason, self.size, expected, path)
+            byte = self.data[at]
+            value |= (byte & 0x7F) << 7 * index
+            if byte < 0x80:
+                return self.said(node, value, pos, index + 1), at + 1
+        reason = f"{of}an unsigned varint of more than {_LONGEST_VARINT} bytes"
+        raise self.stopped(node, reason, pos, expected, path)
+
+    @staticmethod
+    def said(node: Node, value: int, pos: int, size: int) -> int:
+        """Returns the value of 32 bits; notes an encoding that is not minimal."""
+        kept = value & 0xFFFFFFFF
+        if kept != value:
+            node.notes.append("the varint has more than 32 bits; those above are dropped")
+        elif size > minimal_size(value):
+            node.notes.append(
+                f"the varint {value} takes {size} bytes; {minimal_size(value)} would do"
+            )
+        return kept
+
+    # Bytes
+
+    def owns(self, node: Node, start: int, end: int) -> None:
+        """Gives the node the bytes from `start` to `end` as its own."""
+        node.own = end - start
+        node.size = max(node.size, end - node.offset)
+        self.reached = max(self.reached, end)
+
+    def need(
+        self, node: Node, pos: int, size: int, expected: str, of: str = "", path: str | None = None
+    ) -> None:
+        left = self.size - pos
+        if size <= left:
+            return
+        needed = "1 byte is" if size == 1 else f"{size} bytes are"
+        rest = "1 is" if left == 1 else f"{left} are"
+        self.stop(node, f"{of}{needed} needed and {rest} left", pos, expected, path)
+
+    def stop(
+        self, node: Node, reason: str, offset: int, expected: str, path: str | None = None
+    ) -> NoReturn:
+        """Records a fault; all bytes before it were read. Raises UnreadableError."""
+        raise self.stopped(node, reason, offset, expected, path)
+
+    def stopped(
+        self, node: Node, reason: str, offset: int, expected: str, path: str | None
+    ) -> UnreadableError:
+        """Records a fault at `node`; returns its error."""
+        if offset > self.reached:
+            self.owns(node, node.offset, offset)
+        where = node.path if path is None else path
+        node.fault = Fault(reason, where, offset, expected, self.layer)
+        return UnreadableError(node.fault)
+
+
+def _width(kind: WireType) -> int | None:
+    """Returns how many bytes each value takes; None if that varies."""
+    if kind.struct is None:
+        return _FIXED[kind.kind].size if kind.kind in _FIXED else None
+    if kind.nullable or kind.struct.flexible:
+        return None
+    widths = [_width(field.type) for field in kind.struct.fields]
+    return None if None in widths else sum(width or 0 for width in widths)
+
+
+def _present(present: bool) -> str:
+    return "present" if present else "null"
+
+
+def _expected(kind: WireType) -> str:
+    """Describes the wire format of a type in words."""
+    null = " or null" if kind.nullable else ""
+    if kind.kind in _FIXED:
+        size = _FIXED[kind.kind].size
+        return f"{kind.kind}, {size} byte{'s' if size > 1 else ''}"
+    if kind.struct is not None:
+        return f"the struct {kind.struct.class_name}{null}"
+    what = "array" if kind.kind == "array" else kind.kind
+    if kind.compact:
+        return f"compact {what}{null}: an unsigned varint, the length plus one, in front"
+    width = 16 if kind.kind == "string" else 32
+    return f"{what}{null}: an int{width} length in front"

@@ -1,0 +1,136 @@
+"""Builds nodes for bytes outside of messages: the parts of record batches, records and framings.
+
+Turns a number, a varint or some bytes at a position into a node, and reports truncation. Knows
+neither batches nor messages.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NoReturn
+
+from .message_reader import UnreadableError, minimal_size
+from .node import Budget, Fault, Node
+
+__all__ = ["NodeBuilder", "printable_text"]
+
+_FORMATS: Final = {
+    "int8": struct.Struct(">b"),
+    "int16": struct.Struct(">h"),
+    "int32": struct.Struct(">i"),
+    "uint32": struct.Struct(">I"),
+    "int64": struct.Struct(">q"),
+}
+
+
+class NodeBuilder:
+    """Builds nodes from `data[:limit]`; `layer` is that of the faults."""
+
+    def __init__(
+        self, data: bytes, limit: int, budget: Budget, buffer: str = "", layer: str = "records"
+    ) -> None:
+        self.data = data
+        self.limit = limit
+        self.budget = budget
+        self.buffer = buffer
+        self.layer = layer
+
+    def node(self, parent: Node, name: str, kind: str, pos: int) -> Node:
+        """Returns an empty node below `parent`."""
+        path = f"{parent.path}{name}" if name.startswith("[") else f"{parent.path}.{name}"
+        made = Node(name, path.lstrip("."), kind, pos, self.data, buffer=self.buffer)
+        self.budget.add(parent, made)
+        return made
+
+    def number(self, parent: Node, name: str, kind: str, pos: int) -> tuple[Node, int, int]:
+        """Returns the node and value of a number of fixed width, and the position after it."""
+        shape = _FORMATS[kind]
+        node = self.node(parent, name, kind, pos)
+        end = pos + shape.size
+        if end > self.limit:
+            self.stop(node, f"{shape.size} bytes are needed and {self.limit - pos} are left", pos)
+        (value,) = shape.unpack_from(self.data, pos)
+        node.size = node.own = shape.size
+        node.value = value
+        return node, value, end
+
+    def uvarint(self, parent: Node, name: str, pos: int) -> tuple[Node, int, int]:
+        """Returns an unsigned varint of up to 5 bytes."""
+        node = self.node(parent, name, "uvarint", pos)
+        value, end = self.bits(node, pos, 5)
+        node.value = value
+        return node, value, end
+
+    def varint(self, parent: Node, name: str, pos: int, longest: int = 5) -> tuple[Node, int, int]:
+        """Returns a signed varint, zigzag, of up to 5 bytes, or 10 for a `varlong`."""
+        node = self.node(parent, name, "varint" if longest == 5 else "varlong", pos)
+        bits, end = self.bits(node, pos, longest)
+        value = (bits >> 1) ^ -(bits & 1)
+        node.value = value
+        return node, value, end
+
+    def bits(self, node: Node, pos: int, longest: int) -> tuple[int, int]:
+        """Reads the bits of a varint, the first bytes that `node` owns; returns the next
+        position.
+        """
+        mask = 0xFFFFFFFF if longest == 5 else 0xFFFFFFFFFFFFFFFF
+        value = 0
+        for index in range(longest):
+            at = pos + index
+            if at >= self.limit:
+                self.owns(node, at)
+                self.stop(node, "the bytes end inside a varint", at)
+            byte = self.data[at]
+            value |= (byte & 0x7F) << 7 * index
+            if byte < 0x80:
+                self.owns(node, at + 1)
+                if value & mask == value and index + 1 > minimal_size(value):
+                    node.notes.append(
+                        f"the varint takes {index + 1} bytes; {minimal_size(value)} would do"
+                    )
+                return value & mask, at + 1
+        raise UnreadableError(self.fault(node, f"a varint of more than {longest} bytes", pos))
+
+    def content(self, node: Node, pos: int, length: int) -> int:
+        """Gives `node` the bytes of its length, null for -1; returns the position after them."""
+        if length < -1:
+            self.stop(node, f"negative length {length}", node.offset)
+        end = pos + max(length, 0)
+        if end > self.limit:
+            reason = f"length {length} goes {end - self.limit} bytes past the end"
+            self.stop(node, reason, node.offset)
+        self.owns(node, end)
+        node.value = None if length < 0 else self.data[pos:end]
+        if length > 0:
+            node.meaning = printable_text(self.data[pos:end])
+        return end
+
+    @staticmethod
+    def owns(node: Node, end: int) -> None:
+        """Gives `node` all bytes up to `end` as its own."""
+        node.own = node.size = end - node.offset
+
+    def fault(self, node: Node, reason: str, offset: int, expected: str = "") -> Fault:
+        """Records a fault after which reading continues."""
+        node.fault = node.fault or Fault(reason, node.path, offset, expected, self.layer)
+        return node.fault
+
+    def stop(self, node: Node, reason: str, offset: int, expected: str = "") -> NoReturn:
+        """Records a fault that ends reading. Raises UnreadableError."""
+        raise UnreadableError(self.fault(node, reason, offset, expected))
+
+    def rest(self, parent: Node, pos: int, end: int, kind: str = "unread") -> None:
+        """Adds a node for the bytes from `pos` to `end`, which were not read."""
+        if pos < end:
+            node = self.node(parent, kind, kind, pos)
+            self.owns(node, end)
+            node.notes.append(f"{end - pos} bytes that are not read")
+
+
+def printable_text(data: bytes) -> str:
+    """Returns the bytes as text in quotes, where they are printable text; else ""."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return ""
+    return repr(text) if text.isprintable() else ""

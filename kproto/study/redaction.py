@@ -1,0 +1,147 @@
+"""Redacts secrets in shown or stored traffic: SASL tokens, salted passwords, HMACs, config values.
+
+`secret_fields` lists the secret fields. A frame keeps its size and its layout: each byte of a
+secret becomes an asterisk. The whole body is hidden if it cannot be read and may hold a secret, or
+if no definition knows it, because a SASL token may be sent without a handshake.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ..messages.base import Message, Struct
+from ..protocol.connection import ReceivedRequest, read_request
+from ..protocol.headers import request_class, response_class
+from ..protocol.received import ReceivedResponse, read_response
+from ..schema.json_form import json_name
+from ..schema.layout import StructLayout, layout
+from ..wire.errors import KprotoError
+from .conversations import Event, Kind, Side
+from .secret_fields import HIDDEN, has_secrets, secret_attributes
+
+__all__ = ["redact_frame", "redacted_json"]
+
+#: Leading bytes of a frame that are never secret: size, api key, version and correlation id of a
+#: request, size and correlation id of a response.
+_OPEN_BYTES: Final = {Side.CLIENT: 12, Side.BROKER: 8}
+
+_SIZE_BYTES: Final = 4
+
+#: Leading bytes with size, api key and version, for a request of which nothing else is known.
+_KEY_AND_VERSION: Final = 8
+
+_ASTERISK: Final = b"*"
+
+
+def redact_frame(event: Event) -> bytes:
+    """Returns the bytes of an event, as many as it has, with each secret byte as an asterisk."""
+    match event.kind:
+        case Kind.TOKEN:
+            return _hidden_behind(event.data, _SIZE_BYTES)
+        case Kind.BYTES:
+            return _ASTERISK * len(event.data)
+        case Kind.MESSAGE if event.received is not None:
+            return _message_frame(event)
+        case _ if _may_hold_secrets(event):
+            return _hidden_behind(event.data, _open_bytes(event))
+    return event.data
+
+
+def _open_bytes(event: Event) -> int:
+    """Returns how many leading bytes of a frame are not secret: its header, if it has a valid
+    one.
+    """
+    received = event.received
+    if isinstance(received, ReceivedRequest) and (received.client_id or "").isprintable():
+        return _SIZE_BYTES + len(received.head)
+    if event.side is Side.CLIENT and event.correlation_id is None:
+        return _KEY_AND_VERSION
+    return _OPEN_BYTES[event.side]
+
+
+def _may_hold_secrets(event: Event) -> bool:
+    if event.api_key is None:
+        return True  # nothing is known of the frame
+    of_side = request_class if event.side is Side.CLIENT else response_class
+    cls = of_side(event.api_key)
+    return cls is None or has_secrets(cls)
+
+
+def _message_frame(event: Event) -> bytes:
+    received = event.received
+    assert received is not None
+    if received.message is None or not has_secrets(type(received.message)):
+        return event.data
+    try:
+        # A second read, because callers share the message of the event.
+        again = _read_again(event, received)
+        assert again.message is not None
+        _hide_in(again.message)
+        hidden = again.to_frame()
+    except KprotoError:
+        return _hidden_behind(event.data, _OPEN_BYTES[event.side])
+    if len(hidden) != len(event.data):  # a length was written in more bytes than it needs
+        return _hidden_behind(event.data, _OPEN_BYTES[event.side])
+    # Trailing bytes may belong to the secret, if its length field is too small.
+    return _hidden_behind(hidden, len(hidden) - len(received.trailing))
+
+
+def _read_again(
+    event: Event, received: ReceivedRequest | ReceivedResponse
+) -> ReceivedRequest | ReceivedResponse:
+    if isinstance(received, ReceivedRequest):
+        return read_request(event.data[4:])
+    assert event.request is not None
+    version = event.request.version
+    assert version is not None
+    return read_response(event.data[4:], received.api_key, version)
+
+
+def _hidden_behind(data: bytes, start: int) -> bytes:
+    return data[:start] + _ASTERISK * (len(data) - start)
+
+
+def _hide_in(message: Struct) -> None:
+    left = [message]
+    while left:
+        struct = left.pop()
+        secrets = secret_attributes(type(struct))
+        for name in struct._names():
+            value = getattr(struct, name)
+            if name in secrets:
+                if isinstance(value, str):
+                    setattr(struct, name, "*" * len(value.encode()))
+                elif value:
+                    setattr(struct, name, _ASTERISK * len(value))
+            elif isinstance(value, Struct):
+                left.append(value)
+            elif isinstance(value, list) and value and isinstance(value[0], Struct):
+                left += value
+
+
+def redacted_json(message: Message, version: int, *, show: bool = False) -> Any:
+    """Returns a message in Kafka's JSON form, with each secret as `<hidden>` unless `show`.
+
+    Raises EncodeError when the version cannot express the message.
+    """
+    data = message.to_json(version)
+    if not show and has_secrets(type(message)):
+        _hide_json(layout(message._definition(), version), message, data)
+    return data
+
+
+def _hide_json(shape: StructLayout, struct: Struct, data: dict[str, Any]) -> None:
+    secrets = secret_attributes(type(struct))
+    for field in shape.all_fields():
+        key = json_name(field.name)
+        if not data.get(key):
+            continue
+        if field.attribute in secrets:
+            data[key] = HIDDEN
+            continue
+        value, shown = getattr(struct, field.attribute), data[key]
+        if field.type.struct is not None:
+            _hide_json(field.type.struct, value, shown)
+        elif field.type.element is not None and field.type.element.struct is not None:
+            for element, shown_element in zip(value, shown, strict=True):
+                _hide_json(field.type.element.struct, element, shown_element)

@@ -1,0 +1,53 @@
+"""Lists the fields of messages that carry a secret, and the text that replaces one.
+
+The fields are those that the generated classes never print. If a message has such a field, bytes
+that could not be read and bytes after its end are hidden too, because they may contain the secret.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from typing import Any, Final
+
+from ..messages.base import Message, Struct
+from ..schema.naming import class_name
+from ..schema.secrets import ENVELOPES
+
+__all__ = ["HIDDEN", "has_secrets", "secret_attributes", "secret_attributes_of"]
+
+#: The text that replaces a secret.
+HIDDEN: Final = "<hidden>"
+
+
+def secret_attributes_of(cls: type[Message], struct: str) -> frozenset[str]:
+    """Returns the attributes of the struct with that class name, of a message, that carry a
+    secret.
+    """
+    key: Any = cls  # mypy takes it for an instance, which is not hashable
+    return _secrets_of(key, struct)
+
+
+@lru_cache(maxsize=4096)
+def _secrets_of(cls: Any, struct: str) -> frozenset[str]:
+    made = vars(sys.modules[cls._generated().__module__]).get(struct)
+    return frozenset() if made is None else secret_attributes(made)
+
+
+def secret_attributes(made: type[Struct]) -> frozenset[str]:
+    """Returns the attributes of a generated class that carry a secret."""
+    envelope = ENVELOPES.get(made.__name__)
+    return made._SECRETS if envelope is None else made._SECRETS | {envelope}
+
+
+def has_secrets(cls: type[Message]) -> bool:
+    """Returns whether any version of the message has a field that carries a secret."""
+    key: Any = cls
+    return _has_secrets(key)
+
+
+@lru_cache(maxsize=4096)
+def _has_secrets(cls: Any) -> bool:
+    spec = cls._definition()
+    names = [spec.name, *(struct.name for struct in spec.structs())]
+    return any(secret_attributes_of(cls, class_name(name)) for name in names)

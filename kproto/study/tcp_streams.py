@@ -1,0 +1,186 @@
+"""Reassembles TCP streams: segments as captured in, the bytes of each direction out.
+
+Retransmissions, overlaps and segments out of order are returned once and in order. Bytes that were
+not captured are a gap with their count. Knows no packet formats and no Kafka.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+__all__ = ["MAX_WAITING_BYTES", "MAX_WAITING_SEGMENTS", "Gap", "Segment", "StreamData", "TcpStream"]
+
+#: Bytes of one direction that wait for missing ones; with more, the missing ones are taken for
+#: lost. About the largest window of most connections.
+MAX_WAITING_BYTES: Final = 16_777_216
+
+#: Segments that wait, because small ones cost more than their bytes.
+MAX_WAITING_SEGMENTS: Final = 10_000
+
+#: How often the receiver may acknowledge bytes that were not captured before they are taken for
+#: lost: packets of several processors may be captured out of order.
+_PATIENCE: Final = 3
+
+_MODULUS: Final = 1 << 32
+_HALF: Final = 1 << 31
+
+
+class Segment(NamedTuple):
+    """Describes a TCP segment: source and target as host and port, its numbers, flags and bytes."""
+
+    time_us: int
+    source: tuple[str, int]
+    target: tuple[str, int]
+    sequence: int
+    acknowledged: int | None
+    is_syn: bool
+    is_fin: bool
+    is_reset: bool
+    data: bytes
+
+
+class Gap(NamedTuple):
+    """Counts bytes that were not captured."""
+
+    size: int
+
+
+class StreamData(NamedTuple):
+    """Holds the next bytes or gap of a direction, and their time in microseconds.
+
+    Bytes that waited for missing ones get the time at which the last of these was captured; bytes
+    after a gap get the time of their own capture.
+    """
+
+    time_us: int
+    data: bytes | Gap
+
+
+@dataclass(slots=True)
+class TcpStream:
+    """Reassembles one direction of a connection.
+
+    Positions count without a bound; sequence numbers are their lower 32 bits.
+    """
+
+    max_waiting_bytes: int = MAX_WAITING_BYTES
+    max_waiting_segments: int = MAX_WAITING_SEGMENTS
+    #: The position of the next byte; None before the first segment.
+    next: int | None = None
+    _begin: int | None = None
+    #: Position of the first captured bytes, if the SYN was not captured before.
+    _first: int | None = None
+    #: Bytes by their position, and when they were captured.
+    _waiting: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    #: The positions in `_waiting`, as a heap.
+    _positions: list[int] = field(default_factory=list)
+    _waiting_bytes: int = 0
+    _overdue: int = 0
+
+    def begin(self, sequence: int) -> None:
+        """Records a SYN."""
+        if self.next is None:
+            self.next = (sequence + 1) % _MODULUS
+        if self._begin is None:
+            self._begin = sequence
+
+    def is_other_begin(self, sequence: int) -> bool:
+        """Returns whether a SYN opens another connection than this one.
+
+        A SYN may be captured after the first bytes of its own connection.
+        """
+        if self.next is None:
+            return False
+        if self._begin is None:
+            return (sequence + 1) % _MODULUS != self._first
+        return sequence != self._begin
+
+    @property
+    def has_begin(self) -> bool:
+        """Returns whether the beginning of the stream was captured."""
+        return self._begin is not None
+
+    def add(self, sequence: int, data: bytes, time_us: int) -> list[StreamData]:
+        """Takes a segment's bytes, captured at `time_us`; returns the bytes that are now in
+        order.
+        """
+        if not data:
+            return []
+        if self.next is None:
+            self.next = self._first = sequence % _MODULUS
+        position = self._position(sequence)
+        if position > self.next:
+            _, held = self._waiting.get(position, (0, b""))
+            if not held:
+                heappush(self._positions, position)
+            if len(data) > len(held):
+                self._waiting[position] = time_us, held + data[len(held) :]
+                self._waiting_bytes += len(data) - len(held)
+            if (
+                self._waiting_bytes > self.max_waiting_bytes
+                or len(self._waiting) > self.max_waiting_segments
+            ):
+                return self._skip()
+            return []
+        fresh = data[self.next - position :]
+        if not fresh:
+            return []
+        # Waiting bytes were captured earlier, and win if both overlap.
+        return self._merge(fresh, time_us)
+
+    def confirm(self, acknowledged: int) -> list[StreamData]:
+        """Records an acknowledgement of all bytes before a number; returns bytes now in order."""
+        if self.next is None or not self._waiting:
+            return []
+        if self._position(acknowledged) <= self._positions[0]:
+            return []
+        self._overdue += 1
+        return self._skip() if self._overdue >= _PATIENCE else []
+
+    def end(self) -> list[StreamData]:
+        """Returns all bytes that still wait, with the gaps before them."""
+        out: list[StreamData] = []
+        while self._waiting:
+            out += self._skip()
+        return out
+
+    def _position(self, sequence: int) -> int:
+        """Returns the position with these lower 32 bits that is nearest to the next byte."""
+        assert self.next is not None
+        distance = (sequence - self.next) % _MODULUS
+        return self.next + distance - (_MODULUS if distance >= _HALF else 0)
+
+    def _merge(self, fresh: bytes, time_us: int) -> list[StreamData]:
+        """Returns bytes that are next, captured at `time_us`, and bytes that waited for them."""
+        assert self.next is not None
+        out: list[StreamData] = []
+        begin = start = self.next
+        stop = begin + len(fresh)
+        while self._positions and self._positions[0] <= max(start, stop):
+            first = heappop(self._positions)
+            captured_us, held = self._waiting.pop(first)
+            self._waiting_bytes -= len(held)
+            if first > start:
+                out.append(StreamData(time_us, fresh[start - begin : first - begin]))
+                start = first
+            if first + len(held) > start:
+                time_us = max(time_us, captured_us)
+                out.append(StreamData(time_us, held[start - first :]))
+                start = first + len(held)
+        if start < stop:
+            out.append(StreamData(time_us, fresh[start - begin :]))
+            start = stop
+        self.next = start
+        self._overdue = 0
+        return out
+
+    def _skip(self) -> list[StreamData]:
+        """Continues after the first missing bytes."""
+        assert self.next is not None
+        first = self._positions[0]
+        gap = Gap(first - self.next)
+        self.next = first
+        time_us, _ = self._waiting[first]
+        return [StreamData(time_us, gap), *self._merge(b"", time_us)]

@@ -1,0 +1,231 @@
+"""The columns of rows that are written: their names and types, as the JVM connector takes them.
+
+Owns the check of a schema, before any task runs, and the columns of one Arrow batch as the encoder
+wants them. Decisions on plain data: knows no broker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...columns import RECORD_SCHEMA
+from ...columns.encoding import (
+    HeaderColumn,
+    UnwritableEventError,
+    headers_of_lists,
+    records_of_events,
+)
+from ..options.errors import OptionError
+from .errors import RowError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ...columns.record_columns import Int64s
+    from ..options.option_table import WriteOptions
+
+__all__ = ["Rows", "check_columns", "rows_of"]
+
+_NO_PARTITION: Final = -1
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return _is_text(kind) or bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _is_headers(kind: pa.DataType) -> bool:
+    if not (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
+        return False
+    entry = kind.value_type
+    return (
+        [entry.field(at).name for at in range(entry.num_fields)] == ["key", "value"]
+        and _is_text(entry.field(0).type)
+        and _is_bytes(entry.field(1).type)
+    )
+
+
+# Column -> (its type in Spark's words, the check of it).
+_COLUMNS: Final[Mapping[str, tuple[str, Callable[[pa.DataType], bool]]]] = {
+    "key": ("binary or string", _is_bytes),
+    "value": ("binary or string", _is_bytes),
+    "headers": ("array<struct<key:string,value:binary>>", _is_headers),
+    "topic": ("string", _is_text),
+    "partition": ("int", pa.types.is_int32),
+}
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def _is_extensions(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_map(kind)) and _is_text(kind.key_type) and _is_text(kind.item_type)
+
+
+_TEXTS: Final = ("specversion", "id", "source", "type", "subject", "dataschema", "datacontenttype")
+
+# Those of events, as the source gives them.
+_EVENT_COLUMNS: Final[Mapping[str, tuple[str, Callable[[pa.DataType], bool]]]] = {
+    **dict.fromkeys(
+        (
+            "specversion",
+            "id",
+            "source",
+            "type",
+            "subject",
+            "dataschema",
+            "datacontenttype",
+            "error",
+        ),
+        ("string", _is_text),
+    ),
+    "time": ("timestamp", _is_instant),
+    "extensions": ("map<string,string>", _is_extensions),
+    "data": ("binary or string", _is_bytes),
+    **_COLUMNS,
+}
+
+# What the source gives besides, so that what was read can be written as it is.
+_PASSED_OVER: Final = frozenset({"offset", "timestamp", "timestampType"})
+
+
+def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
+    """Raise OptionError unless rows of `schema` can be written."""
+    is_events = options.cloud_events is not None
+    known = _EVENT_COLUMNS if is_events else _COLUMNS
+    for field in schema:
+        if schema.names.count(field.name) > 1:
+            raise OptionError(f"the rows have column {field.name!r} twice; name each once")
+        if field.name in _PASSED_OVER:
+            continue
+        if field.name not in known:
+            raise OptionError(
+                f"column {field.name!r} is none that can be written; drop it, or select "
+                f"{', '.join(known)}"
+            )
+        kind, is_right = known[field.name]
+        if not is_right(field.type):
+            raise OptionError(f"column {field.name!r} is {field.type}; it must be {kind}")
+    for name in ("id", "source", "type") if is_events else ("value",):
+        if name not in schema.names:
+            raise OptionError(f"the rows have no column {name!r}; it is what is written")
+    for name in ("value", "headers") if is_events and "error" in schema.names else ():
+        if name not in schema.names:
+            raise OptionError(
+                f"the rows have a column 'error' and no column {name!r}: a row with an error goes "
+                f"out as the record that it was; select {name!r}, too, or drop 'error' once no row "
+                "has one"
+            )
+    if options.topic is None and "topic" not in schema.names:
+        raise OptionError(
+            "no topic is named: set the option topic, or give the rows a column topic"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of a task as columns: `topics` by their number in `names`.
+
+    `partitions` is -1 where the row names none. `first` is the number of the first row in its task,
+    counted from 0.
+    """
+
+    first: int
+    names: list[str]
+    topics: Int64s
+    partitions: Int64s
+    keys: pa.Array
+    values: pa.Array
+    headers: HeaderColumn
+
+    def place(self, row: int) -> str:
+        """Where a row is, for who looks for it."""
+        key = self.keys[row].as_py()
+        told = "no key" if key is None else f"key {key[:60]!r}{' …' if len(key) > 60 else ''}"
+        return f"row {self.first + row} of this task ({told})"
+
+
+def rows_of(batch: pa.RecordBatch, options: WriteOptions, first: int) -> Rows:
+    """The columns of one Arrow batch.
+
+    Raises:
+        RowError: a topic, or the key of a header, is null or no text; a partition below 0; no
+            right event.
+    """
+    keys = _bytes(batch, "key")
+    bare = Rows(first, [], _NOTHING, _NOTHING, keys, keys, HeaderColumn.none(0))
+    values, headers = _values_and_headers(batch, options, bare)
+    names, topics = _topics(batch, options, bare)
+    return Rows(first, names, topics, _partitions(batch, bare), keys, values, headers)
+
+
+def _values_and_headers(
+    batch: pa.RecordBatch, options: WriteOptions, bare: Rows
+) -> tuple[pa.Array, HeaderColumn]:
+    if options.cloud_events is not None:
+        try:
+            records = records_of_events(batch, options.cloud_events)
+        except UnwritableEventError as error:
+            raise RowError(f"{bare.place(error.row)} is no event: {error}") from error
+        return records.values, records.headers
+    headers = HeaderColumn.none(batch.num_rows)
+    if "headers" in batch.schema.names:
+        lists = batch.column("headers").cast(RECORD_SCHEMA.field("headers").type)
+        try:
+            headers = headers_of_lists(lists)
+        except ValueError as error:
+            raise RowError(f"{bare.place(error.args[1])}: {error.args[0]}") from None
+    return _bytes(batch, "value"), headers
+
+
+_NOTHING: Final = np.empty(0, dtype=np.int64)
+
+
+def _bytes(batch: pa.RecordBatch, name: str) -> pa.Array:
+    if name not in batch.schema.names:
+        return pa.nulls(batch.num_rows, pa.binary())
+    return batch.column(name).cast(pa.binary())
+
+
+def _topics(batch: pa.RecordBatch, options: WriteOptions, bare: Rows) -> tuple[list[str], Int64s]:
+    if options.topic is not None:
+        return [options.topic], np.zeros(batch.num_rows, dtype=np.int64)
+    column = batch.column("topic").cast(pa.string())
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise RowError(
+            f"{bare.place(row)}: its topic is null; give it one, or set the option topic"
+        )
+    encoded = column.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    try:
+        return encoded.dictionary.to_pylist(), codes
+    except UnicodeDecodeError as error:
+        raw = encoded.dictionary.cast(pa.binary()).to_pylist()
+        code = next(
+            at for at, name in enumerate(raw) if name.decode(errors="replace").encode() != name
+        )
+        row = int(np.flatnonzero(codes == code)[0])
+        raise RowError(f"{bare.place(row)}: its topic is no UTF-8: {error}") from error
+
+
+def _partitions(batch: pa.RecordBatch, bare: Rows) -> Int64s:
+    if "partition" not in batch.schema.names:
+        return np.full(batch.num_rows, _NO_PARTITION, dtype=np.int64)
+    column = batch.column("partition")
+    filled = pc.fill_null(column, _NO_PARTITION).to_numpy(zero_copy_only=False)
+    given: Int64s = filled.astype(np.int64)
+    wrong = np.flatnonzero((given < 0) & column.is_valid().to_numpy(zero_copy_only=False))
+    if len(wrong):
+        row = int(wrong[0])
+        raise RowError(f"{bare.place(row)}: there is no partition {int(given[row])}")
+    return given

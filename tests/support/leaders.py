@@ -1,0 +1,16 @@
+"""Finds the leader of a partition as producers and consumers do."""
+
+from __future__ import annotations
+
+from kproto import Client
+
+__all__ = ["leader_of"]
+
+
+async def leader_of(client: Client, topic: str, partition: int) -> int:
+    """Returns the node that leads a partition; waits for metadata and retries as a producer does.
+
+    Raises BrokerResponseError when the partition does not exist, or has no leader in time.
+    """
+    view = client._view
+    return await view.retrying(lambda: view.leader(topic, partition), responses=False)

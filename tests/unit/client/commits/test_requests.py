@@ -1,0 +1,246 @@
+"""OffsetCommit and OffsetFetch as plain data, at every version that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from kproto import ProtocolError
+from kproto.client.commits.requests import (
+    ToCommit,
+    commit_answers,
+    commit_requests,
+    committed_in,
+    committed_requests,
+)
+from kproto.client.network.version_selection import version_for
+from kproto.messages import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from kproto.messages.base import Request
+from kproto.messages.offset_commit_response import (
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kproto.messages.offset_fetch_response import (
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from kproto.protocol.error_codes import code_of
+from kproto.protocol.negotiation import ApiRange, negotiate
+from kproto.wire.errors import BrokerResponseError, UnsupportedVersionError
+from kproto.wire.uuid import ZERO_UUID, Uuid
+
+A, B = Uuid.random(), Uuid.random()
+IDS = {"a": A, "b": B}
+
+
+class Who(NamedTuple):
+    member_id: str
+    generation: int
+    instance_id: str | None
+    has_epoch: bool = False
+
+
+def chosen(request: Request, highest: int) -> int:  # type: ignore[type-arg]  # either
+    """The version for a broker that takes those up to `highest`."""
+    ranges = {request.API_KEY: ApiRange(0, highest)}
+    return version_for(request, lambda kind, most: negotiate(kind, ranges, at_most=most))
+
+
+def commit(
+    highest: int,
+    identity: Who | None,
+    offsets: dict[tuple[str, int], ToCommit],
+    label: Callable[[ToCommit], str] = lambda its: its.metadata,
+) -> tuple[OffsetCommitRequest, int]:
+    """What such a broker is asked first, of what it takes, and its version."""
+    refused: UnsupportedVersionError | None = None
+    for request in commit_requests("g", identity, offsets, label):
+        try:
+            return request, chosen(request, highest)
+        except UnsupportedVersionError as error:
+            refused = error
+    assert refused is not None
+    raise refused
+
+
+@pytest.mark.parametrize("highest", OffsetCommitRequest.VALID_VERSIONS)
+def test_a_commit_says_at_each_version_what_it_can(highest: int) -> None:
+    offsets = {("a", 1): ToCommit(5, 3, A, "m"), ("b", 0): ToCommit(6, 4, B)}
+    request, version = commit(highest, Who("me", 8, None), offsets, lambda its: f"l{its.metadata}")
+    assert version == highest
+    read = OffsetCommitRequest.decode(request.encode(version), version)
+    assert read.group_id == "g"
+    if version >= 1:
+        assert (read.member_id, read.generation_id_or_member_epoch) == ("me", 8)
+    found = {
+        (topic.topic_id if version >= 10 else topic.name, part.partition_index): (
+            part.committed_offset,
+            part.committed_leader_epoch,
+            part.committed_metadata,
+        )
+        for topic in read.topics
+        for part in topic.partitions
+    }
+    a, b = (A, B) if version >= 10 else ("a", "b")
+    epochs = (3, 4) if version >= 6 else (-1, -1)
+    label = "" if version >= 10 else "l"
+    assert found == {
+        (a, 1): (5, epochs[0], f"{label}m"),
+        (b, 0): (6, epochs[1], label),
+    }
+
+
+def test_one_topic_without_an_id_and_all_go_by_name() -> None:
+    offsets = {("a", 1): ToCommit(5, 3, A), ("b", 0): ToCommit(6, 4)}
+    assert commit(10, None, offsets)[1] == 9
+
+
+def test_a_static_member_wants_a_broker_that_knows_some() -> None:
+    asked = Who("me", 8, "one"), {("a", 1): ToCommit(5)}
+    assert commit(7, *asked)[1] == 7
+    with pytest.raises(UnsupportedVersionError, match="group_instance_id"):
+        commit(6, *asked)
+
+
+def test_without_a_member_it_says_so() -> None:
+    request, _ = commit(10, None, {("a", 1): ToCommit(5)})
+    assert (request.member_id, request.generation_id_or_member_epoch) == ("", -1)
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_answers_to_a_commit(by_id: bool) -> None:
+    offsets = {("a", 1): ToCommit(5, 3, A), ("b", 0): ToCommit(6, 4, B)}
+    refused = OffsetCommitResponsePartition(
+        partition_index=0, error_code=code_of("ILLEGAL_GENERATION")
+    )
+    response = OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name="" if by_id else name,
+                topic_id=IDS[name] if by_id else ZERO_UUID,
+                partitions=its,
+            )
+            for name, its in (
+                ("b", [refused]),
+                ("a", [OffsetCommitResponsePartition(partition_index=1)]),
+            )
+        ]
+    )
+    found = commit_answers(response, offsets)
+    assert found["a", 1] is None
+    error = found["b", 0]
+    assert error is not None
+    assert (error.name, list(found)) == ("ILLEGAL_GENERATION", [("a", 1), ("b", 0)])
+    response.topics.pop()
+    with pytest.raises(ProtocolError, match=r"lacks a\[1\]"):
+        commit_answers(response, offsets)
+
+
+def asked(highest: int) -> tuple[OffsetFetchRequest, int]:
+    """The first of the shapes that a broker takes, as who asks finds it."""
+    for request in committed_requests("g", [("a", 0), ("b", 1), ("a", 2)], IDS.__getitem__):
+        try:
+            return request, chosen(request, highest)
+        except UnsupportedVersionError:
+            continue
+    raise AssertionError("no shape")
+
+
+@pytest.mark.parametrize("highest", OffsetFetchRequest.VALID_VERSIONS)
+def test_commits_are_asked_for_at_each_version(highest: int) -> None:
+    request, version = asked(highest)
+    assert version == highest
+    read = OffsetFetchRequest.decode(request.encode(version), version)
+    assert read.require_stable == (version >= 7)
+    if version >= 8:
+        (group,) = read.groups
+        assert group.group_id == "g"
+        assert group.topics is not None
+        told = {
+            topic.topic_id if version >= 10 else topic.name: topic.partition_indexes
+            for topic in group.topics
+        }
+    else:
+        assert read.group_id == "g"
+        assert read.topics is not None
+        told = {topic.name: topic.partition_indexes for topic in read.topics}
+    a, b = (A, B) if version >= 10 else ("a", "b")
+    assert told == {a: [0, 2], b: [1]}
+
+
+@pytest.mark.parametrize("version", range(8, 11))
+def test_a_member_that_has_an_epoch_asks_as_who_it_is(version: int) -> None:
+    """KIP-848; v8 has no room for that."""
+    requests = committed_requests("g", [("a", 0)], IDS.__getitem__, Who("m", 7, None))
+    request = next(iter(requests))
+    assert chosen(request, version) == version
+    (group,) = OffsetFetchRequest.decode(request.encode(version), version).groups
+    assert (group.member_id, group.member_epoch) == (("m", 7) if version > 8 else (None, -1))
+
+
+PLACES = [("a", 0), ("a", 2)]
+
+
+def answer(version: int, **errors: int) -> OffsetFetchResponse:
+    """As a broker says at that version; errors of the group and of a partition."""
+    first: dict[str, Any] = {
+        "partition_index": 0,
+        "committed_offset": 5,
+        "committed_leader_epoch": 3,
+    }
+    second: dict[str, Any] = {
+        "partition_index": 2,
+        "committed_offset": -1,
+        "committed_leader_epoch": -1,
+    }
+    code, of_group = errors.get("of_partition", 0), errors.get("of_group", 0)
+    if version >= 8:
+        topic = OffsetFetchResponseTopics(
+            name="" if version >= 10 else "a",
+            topic_id=A if version >= 10 else ZERO_UUID,
+            partitions=[
+                OffsetFetchResponsePartitions(**first, metadata=None, error_code=code),
+                OffsetFetchResponsePartitions(**second),
+            ],
+        )
+        groups = [OffsetFetchResponseGroup(group_id="g", topics=[topic], error_code=of_group)]
+        response = OffsetFetchResponse(groups=groups)
+    else:
+        response = OffsetFetchResponse(
+            topics=[
+                OffsetFetchResponseTopic(
+                    name="a",
+                    partitions=[
+                        OffsetFetchResponsePartition(**first, metadata=None, error_code=code),
+                        OffsetFetchResponsePartition(**second),
+                    ],
+                )
+            ],
+            error_code=of_group,
+        )
+    return OffsetFetchResponse.decode(response.encode(version), version)
+
+
+@pytest.mark.parametrize("version", OffsetFetchResponse.VALID_VERSIONS)
+def test_what_is_committed_is_read_at_each_version(version: int) -> None:
+    found = committed_in(answer(version), "g", PLACES, IDS.__getitem__)
+    assert found == {("a", 0): (5, 3 if version >= 5 else -1, ""), ("a", 2): None}
+    code = code_of("UNSTABLE_OFFSET_COMMIT")
+    with pytest.raises(BrokerResponseError, match=r"UNSTABLE_OFFSET_COMMIT.*a\[0\]"):
+        committed_in(answer(version, of_partition=code), "g", PLACES, IDS.__getitem__)
+    if version >= 2:
+        code = code_of("GROUP_AUTHORIZATION_FAILED")
+        with pytest.raises(BrokerResponseError, match=r"GROUP_AUTHORIZATION_FAILED.*'g'"):
+            committed_in(answer(version, of_group=code), "g", PLACES, IDS.__getitem__)
+    with pytest.raises(ProtocolError, match=r"lacks b\[1\]"):
+        committed_in(answer(version), "g", [*PLACES, ("b", 1)], IDS.__getitem__)

@@ -1,0 +1,148 @@
+"""What an error means, and how long a retry waits (KIP-580)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.client import ClientSettings
+from kproto.client.core.retry import (
+    LAST_ATTEMPT_S,
+    Attempts,
+    Remedy,
+    backoff_ms,
+    remedy_of,
+    remedy_of_code,
+)
+from kproto.protocol.error_codes import ERRORS, code_of, error_of_code
+from kproto.wire.errors import (
+    BrokerConnectionError,
+    ConfigurationError,
+    DecodeError,
+    KprotoError,
+    RequestTimeoutError,
+)
+
+MIDDLE = 0.5
+"""The chance with which the jitter is none."""
+
+SETTINGS = ClientSettings(retry_backoff_ms=100, retry_backoff_max_ms=1000)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "wait"),
+    [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (6, 1000), (5000, 1000)],
+)
+def test_it_doubles_up_to_the_bound(attempt: int, wait: float) -> None:
+    assert backoff_ms(SETTINGS, attempt, MIDDLE) == wait
+
+
+@given(attempt=st.integers(1, 10_000), chance=st.floats(0, 1, exclude_max=True))
+def test_chance_adds_or_takes_a_fifth(attempt: int, chance: float) -> None:
+    plain = backoff_ms(SETTINGS, attempt, MIDDLE)
+    assert 0.8 * plain - 1e-9 <= backoff_ms(SETTINGS, attempt, chance) <= 1.2 * plain + 1e-9
+
+
+def test_the_ends_of_chance() -> None:
+    assert backoff_ms(SETTINGS, 1, 0.0) == pytest.approx(80)
+    assert backoff_ms(SETTINGS, 1, 1.0) == pytest.approx(120)
+
+
+def test_a_first_wait_above_the_bound_is_bounded() -> None:
+    settings = ClientSettings(retry_backoff_ms=5000, retry_backoff_max_ms=1000)
+    assert backoff_ms(settings, 1, MIDDLE) == 1000
+
+
+# --- What an error means ---
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (BrokerConnectionError("lost"), Remedy.REFRESH),
+        (RequestTimeoutError("silent"), Remedy.REFRESH),
+        (ConfigurationError("closed"), Remedy.FAIL),
+        (DecodeError("garbage"), Remedy.FAIL),
+        (error_of_code(code_of("NOT_COORDINATOR"), ""), Remedy.FIND_COORDINATOR),
+        (error_of_code(code_of("COORDINATOR_NOT_AVAILABLE"), ""), Remedy.FIND_COORDINATOR),
+        (error_of_code(code_of("COORDINATOR_LOAD_IN_PROGRESS"), ""), Remedy.RETRY),
+        (error_of_code(code_of("NOT_CONTROLLER"), ""), Remedy.REFRESH),
+        (error_of_code(code_of("NOT_LEADER_OR_FOLLOWER"), ""), Remedy.REFRESH),
+        (error_of_code(code_of("CONCURRENT_TRANSACTIONS"), ""), Remedy.RETRY),
+        (error_of_code(code_of("GROUP_AUTHORIZATION_FAILED"), ""), Remedy.FAIL),
+    ],
+    ids=str,
+)
+def test_remedies(error: KprotoError, remedy: Remedy) -> None:
+    assert remedy_of(error) is remedy
+
+
+def test_what_kafka_calls_retriable_is_tried_again_and_nothing_else() -> None:
+    for code, known in ERRORS.items():
+        assert (remedy_of_code(code) is not Remedy.FAIL) == known.retriable, known.name
+
+
+# --- Attempts ---
+
+
+LOST = BrokerConnectionError("lost")
+
+
+def test_attempts_go_on_until_the_deadline_that_the_first_failure_sets() -> None:
+    attempts = Attempts(SETTINGS, 1_000)
+    assert attempts.not_before == float("-inf")
+    assert attempts.failed(LOST, 50.0)
+    assert 50.08 <= attempts.not_before <= 50.12
+    assert attempts.failed(LOST, 50.5)
+    assert (attempts.count, attempts.error) == (2, LOST)
+    assert attempts.failed(LOST, 50.99)
+    assert attempts.not_before == attempts.deadline == 51.0
+    assert not attempts.failed(LOST, 51.0)
+
+
+def test_a_wait_behind_the_deadline_is_as_long_as_ever() -> None:
+    """For who has a deadline of his own, and goes on."""
+    attempts = Attempts(SETTINGS, 1_000, begun=0.0)
+    assert not attempts.failed(LOST, 5.0)
+    assert attempts.not_before >= 5.08
+
+
+def test_the_last_attempt_has_a_moment() -> None:
+    attempts = Attempts(SETTINGS, 1_000, begun=0.0)
+    assert attempts.ends_at(0.99) == 1.0
+    attempts.failed(LOST, 0.99)
+    assert attempts.ends_at(1.0) == 1.0 + LAST_ATTEMPT_S
+
+
+def test_time_in_which_nobody_asks_does_not_count_and_that_of_an_attempt_does() -> None:
+    attempts = Attempts(SETTINGS, 1_000)
+    attempts.failed(LOST, 0.0)
+    due = attempts.not_before
+    attempts.asked(due + 10)
+    assert attempts.deadline == pytest.approx(11.0)
+    attempts.asked(due + 10)
+    assert attempts.deadline == pytest.approx(11.0)
+    attempts.go_on(due + 10.5)
+    attempts.asked(due + 20.5)
+    assert attempts.deadline == pytest.approx(21.0)
+
+
+def test_a_deadline_may_begin_before_the_first_failure() -> None:
+    attempts = Attempts(SETTINGS, 1_000, begun=49.0)
+    assert not attempts.failed(LOST, 50.0)
+
+
+def test_a_success_begins_anew() -> None:
+    attempts = Attempts(SETTINGS, 1_000)
+    attempts.failed(LOST, 50.0)
+    attempts.succeeded()
+    assert (attempts.count, attempts.error, attempts.not_before) == (0, None, float("-inf"))
+    assert attempts.failed(LOST, 90.0)
+
+
+def test_a_limit_is_the_delivery_time_out_unless_it_is_said() -> None:
+    attempts = Attempts(ClientSettings(delivery_timeout_ms=2_000))
+    assert attempts.failed(LOST, 0.0)
+    assert attempts.failed(LOST, 1.0)
+    assert not attempts.failed(LOST, 2.0)

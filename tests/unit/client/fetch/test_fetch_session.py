@@ -1,0 +1,318 @@
+"""Fetch sessions of the consumer, without a loop: what is said, and what an answer leads to."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.client.fetch.fetch_requests import fetch_request, fetched_partitions
+from kproto.client.fetch.fetch_session import (
+    CLOSING,
+    FetchSession,
+    ForgottenPartition,
+    SessionFetch,
+    WantedPartition,
+)
+from kproto.client.metadata.cluster import TopicInfo, TopicPartition
+from kproto.messages import FetchRequest, FetchResponse
+from kproto.messages.fetch_request import FetchPartition
+from kproto.messages.fetch_response import PartitionData
+from kproto.protocol.error_codes import code_of
+from kproto.wire.uuid import ZERO_UUID, Uuid
+from tests.unit.client.broker_sessions import BrokerSessions
+
+ID = Uuid(bytes(15) + b"\x01")
+OTHER = Uuid(bytes(15) + b"\x02")
+
+NOT_FOUND = code_of("FETCH_SESSION_ID_NOT_FOUND")
+BAD_EPOCH = code_of("INVALID_FETCH_SESSION_EPOCH")
+TOPIC_ID = code_of("FETCH_SESSION_TOPIC_ID_ERROR")
+
+
+def at(offset: int, topic_id: Uuid = ID, **epochs: int) -> WantedPartition:
+    return WantedPartition(topic_id, offset, 1000, **epochs)
+
+
+def opened(wanted: dict[TopicPartition, WantedPartition], version: int = 18) -> FetchSession:
+    """A session 7 that holds `wanted`."""
+    session = FetchSession()
+    assert session.ask(wanted, version) == SessionFetch(0, 0, wanted, [])
+    assert session.answered(0, 7, wanted)
+    return session
+
+
+def test_the_first_fetch_names_all_and_the_others_what_has_changed() -> None:
+    wanted = {("t", 0): at(5), ("t", 1): at(6)}
+    session = opened(wanted)
+    assert session.ask(dict(wanted), 18) == SessionFetch(7, 1, {}, [])
+    assert session.answered(0, 7, [])
+    wanted["t", 1] = at(9)
+    assert session.ask(wanted, 18) == SessionFetch(7, 2, {("t", 1): at(9)}, [])
+    assert session.answered(0, 7, [("t", 1)])
+    wanted["t", 0] = at(5, leader_epoch=3)
+    assert session.ask(wanted, 18) == SessionFetch(7, 3, {("t", 0): wanted["t", 0]}, [])
+
+
+def test_what_is_not_wanted_any_more_is_forgotten_and_what_is_new_is_named() -> None:
+    session = opened({("t", 0): at(5), ("t", 1): at(6)})
+    wanted = {("t", 0): at(5), ("u", 0): at(0)}
+    forgotten = [ForgottenPartition("t", ID, 1)]
+    assert session.ask(wanted, 18) == SessionFetch(7, 1, {("u", 0): at(0)}, forgotten)
+    assert session.answered(0, 7, [("u", 0)])
+    assert session.ask({("t", 0): at(5)}, 18).forgotten == [ForgottenPartition("u", ID, 0)]
+
+
+@pytest.mark.parametrize(("version", "is_told"), [(12, False), (13, True)])
+def test_a_topic_made_anew_is_named_and_the_old_one_forgotten_by_id(
+    version: int, is_told: bool
+) -> None:
+    session = opened({("t", 0): at(5)}, version)
+    wanted = {("t", 0): at(0, OTHER)}
+    forgotten = [ForgottenPartition("t", ID, 0)] if is_told else []
+    assert session.ask(wanted, version) == SessionFetch(7, 1, wanted, forgotten)
+
+
+def test_a_session_by_name_does_not_become_one_by_id() -> None:
+    wanted = {("t", 0): at(5)}
+    session = opened(wanted, 12)
+    assert session.ask(wanted, 13) == SessionFetch(7, 0, wanted, [])
+    assert session.answered(0, 8, wanted)
+    assert session.ask(wanted, 12) == SessionFetch(8, 0, wanted, [])
+
+
+def test_a_session_that_is_not_there_is_followed_by_a_new_one_at_once() -> None:
+    wanted = {("t", 0): at(5)}
+    session = opened(wanted)
+    session.ask(wanted, 18)
+    assert not session.answered(NOT_FOUND, 0, [])
+    assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
+    # A broker that says so of a fetch which names none is not asked again at once.
+    assert session.answered(NOT_FOUND, 0, [])
+    assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
+
+
+def test_a_wrong_epoch_closes_the_session() -> None:
+    wanted = {("t", 0): at(5)}
+    session = opened(wanted)
+    session.ask(wanted, 18)
+    assert not session.answered(BAD_EPOCH, 0, [])
+    assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
+
+
+@pytest.mark.parametrize("code", [TOPIC_ID, -1])
+def test_other_errors_close_the_session_too_and_are_the_callers(code: int) -> None:
+    wanted = {("t", 0): at(5)}
+    session = opened(wanted)
+    session.ask(wanted, 18)
+    assert session.answered(code, 0, [])
+    assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
+
+
+def test_a_lost_answer_closes_the_session() -> None:
+    wanted = {("t", 0): at(5)}
+    session = opened(wanted)
+    session.ask({("t", 0): at(9)}, 18)
+    session.lost()
+    assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
+    # So does one that nobody waited for.
+    assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
+
+
+def test_a_broker_without_room_and_one_that_closes_the_session() -> None:
+    wanted = {("t", 0): at(5)}
+    session = FetchSession()
+    for _ in range(2):
+        assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
+        assert session.answered(0, 0, wanted)
+    session = opened(wanted)
+    session.ask(wanted, 18)
+    assert session.answered(0, 0, wanted)
+    assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
+
+
+def test_an_answer_about_what_the_session_does_not_hold() -> None:
+    wanted = {("t", 0): at(5)}
+    session = opened(wanted)
+    session.ask(wanted, 18)
+    assert session.answered(0, 7, [("u", 3)])
+    assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
+
+
+def test_the_epoch_after_the_last_one_is_one() -> None:
+    session = opened({})
+    session._epoch = 0x7FFFFFFF
+    assert session.ask({}, 18).epoch == 0x7FFFFFFF
+    session.answered(0, 7, [])
+    assert session.ask({}, 18).epoch == 1
+
+
+@pytest.mark.parametrize(("version", "is_used"), [(6, True), (18, False)])
+def test_without_sessions(version: int, is_used: bool) -> None:
+    session = FetchSession(is_used=is_used)
+    wanted = {("t", 0): at(5)}
+    for _ in range(2):
+        assert session.ask(wanted, version) == SessionFetch(0, CLOSING, wanted, [])
+        assert session.answered(0, 0, wanted)
+    assert session.closing() is None
+
+
+def test_closing() -> None:
+    wanted = {("t", 0): at(5)}
+    session = opened(wanted)
+    assert session.closing() == 7
+    assert session.closing() is None
+    assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
+
+
+# Whatever happens, each record is read once and in order
+
+
+@dataclass
+class ModelCluster:
+    """Partitions of two topics on three brokers; a record is its offset, in eight bytes."""
+
+    logs: dict[TopicPartition, int] = field(default_factory=dict)
+    leaders: dict[TopicPartition, int] = field(default_factory=dict)
+    ids: dict[str, Uuid] = field(default_factory=dict)
+    brokers: list[BrokerSessions] = field(
+        default_factory=lambda: [BrokerSessions(), BrokerSessions(), BrokerSessions(room=0)]
+    )
+
+    def fetch(self, node: int, request: FetchRequest, version: int) -> FetchResponse:
+        room = 3
+
+        def read(topic: str, topic_id: Uuid, wanted: FetchPartition) -> PartitionData:
+            nonlocal room
+            names = [name for name, known in self.ids.items() if known == topic_id]
+            if version >= 13:
+                if not names:
+                    return PartitionData(
+                        partition_index=wanted.partition, error_code=code_of("UNKNOWN_TOPIC_ID")
+                    )
+                topic = names[0]
+            place = (topic, wanted.partition)
+            if self.leaders[place] != node:
+                code = code_of("NOT_LEADER_OR_FOLLOWER")
+                return PartitionData(partition_index=wanted.partition, error_code=code)
+            offsets = range(wanted.fetch_offset, self.logs[place])[:room]
+            room -= len(offsets)
+            return PartitionData(
+                partition_index=wanted.partition,
+                high_watermark=self.logs[place],
+                records=b"".join(struct.pack(">q", offset) for offset in offsets),
+            )
+
+        return self.brokers[node].fetch(request, version, read)
+
+
+@dataclass
+class ModelReader:
+    """Reads all that it believes a broker leads, through sessions."""
+
+    cluster: ModelCluster
+    version: int
+    sessions: list[FetchSession] = field(default_factory=lambda: [FetchSession() for _ in "abc"])
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    believed: dict[TopicPartition, int] = field(default_factory=dict)
+    seen: dict[TopicPartition, list[int]] = field(default_factory=dict)
+
+    def fetch(self, node: int, fate: str, paused: TopicPartition, dropped: TopicPartition) -> None:
+        ids = self.cluster.ids
+        wanted = {
+            place: WantedPartition(ids[place[0]], self.positions[place], 1000)
+            for place, leader in self.believed.items()
+            if leader == node and place != paused
+        }
+        session = self.sessions[node]
+        version = min(self.version, 12) if ZERO_UUID in ids.values() else self.version
+        asked = session.ask(wanted, version)
+        request = fetch_request(
+            asked, max_bytes=1, min_bytes=1, max_wait_ms=0, read_committed=False
+        )
+        if fate == "request lost":
+            session.lost()
+            return
+        data = request.encode(version)
+        response = self.cluster.fetch(node, FetchRequest.decode(data, version), version)
+        if fate == "response lost":
+            session.lost()
+            return
+        topics = {name: TopicInfo(name, topic_id, {}) for name, topic_id in ids.items()}
+        found = dict(fetched_partitions(response, topics))
+        if not session.answered(response.error_code, response.session_id, found):
+            return
+        if response.error_code:
+            return
+        if asked.is_full:
+            assert found.keys() == wanted.keys()
+        for place, part in found.items():
+            if part.error_code:
+                self.believed[place] = self.cluster.leaders[place]
+            elif place != dropped:
+                offsets = [offset for (offset,) in struct.iter_unpack(">q", part.records or b"")]
+                assert offsets == list(
+                    range(self.positions[place], self.positions[place] + len(offsets))
+                )
+                self.seen.setdefault(place, []).extend(offsets)
+                self.positions[place] += len(offsets)
+
+
+PLACES: list[TopicPartition] = [("t", 0), ("t", 1), ("t", 2), ("u", 0), ("u", 1)]
+NOWHERE: TopicPartition = ("none", 0)
+
+STEPS = st.one_of(
+    st.tuples(st.just("append"), st.sampled_from(PLACES), st.integers(1, 7)),
+    st.tuples(st.just("move"), st.sampled_from(PLACES), st.integers(0, 2)),
+    st.tuples(st.just("evict"), st.integers(0, 2)),
+    st.tuples(st.just("version"), st.sampled_from([6, 7, 11, 12, 13, 18])),
+    st.tuples(st.just("remade"), st.sampled_from(["t", "u"])),
+    st.tuples(
+        st.just("fetch"),
+        st.integers(0, 2),
+        st.sampled_from(["", "", "", "request lost", "response lost"]),
+        st.sampled_from([NOWHERE, NOWHERE, *PLACES]),
+        st.sampled_from([NOWHERE, NOWHERE, *PLACES]),
+    ),
+)
+
+
+@given(st.lists(STEPS, max_size=60))
+def test_each_record_is_read_once_and_in_order(steps: list[tuple[object, ...]]) -> None:
+    cluster = ModelCluster(
+        logs=dict.fromkeys(PLACES, 3),
+        leaders=dict.fromkeys(PLACES, 0),
+        ids={"t": ID, "u": OTHER},
+    )
+    reader = ModelReader(cluster, 18)
+    reader.positions = dict.fromkeys(PLACES, 0)
+    reader.believed = dict(cluster.leaders)
+    next_id = 3
+    for step in steps:
+        match step:
+            case ("append", (str(topic), int(partition)), int(count)):
+                cluster.logs[topic, partition] += count
+            case ("move", (str(topic), int(partition)), int(node)):
+                cluster.leaders[topic, partition] = node
+            case ("evict", int(node)):
+                cluster.brokers[node].sessions.clear()
+            case ("version", int(version)):
+                reader.version = version
+            case ("remade", str(topic)):
+                cluster.ids[topic] = Uuid(bytes(15) + bytes([next_id]))
+                next_id += 1
+                for place in PLACES:
+                    if place[0] == topic:
+                        cluster.logs[place] = 2
+                        reader.positions[place] = 0
+                        reader.seen.pop(place, None)
+            case ("fetch", int(node), str(fate), paused, dropped):
+                reader.fetch(node, fate, paused, dropped)  # type: ignore[arg-type]
+    for _ in range(1 + sum(cluster.logs.values())):
+        for node in range(3):
+            reader.fetch(node, "", NOWHERE, NOWHERE)
+    for place, end in cluster.logs.items():
+        assert reader.seen.get(place, []) == list(range(end))

@@ -1,0 +1,611 @@
+"""The shell of a member: its requests over sockets, its heartbeats by a clock that a test turns."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kproto import Client, ClientSettings, ConfigurationError, KprotoError
+from kproto.client.core.retry import TICK_S
+from kproto.client.groups.classic.member import ClassicMember
+from kproto.client.groups.classic.phases import Phase
+from kproto.client.groups.settings import GroupSettings
+from kproto.client.groups.subscription import Subscription
+from kproto.messages import (
+    ApiVersionsRequest,
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+from kproto.messages.base import Request
+from kproto.testing.clock import ManualClock
+from tests.support.group_owner import Reading, made
+from tests.unit.client.groups.any_setting import PLACES, AnySetting
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
+from tests.unit.client.scripted_cluster import scripted_cluster
+
+from ..scripted_group import ScriptedGroup
+
+
+class Setting(AnySetting):
+    """A broker, its group, a client and a member of it."""
+
+    member: ClassicMember
+
+    def __init__(
+        self, broker: ScriptedBroker, client: Client, clock: ManualClock, **settings: Any
+    ) -> None:
+        its: dict[str, Any] = {"assignors": ("range",)} | settings
+        self.broker, self.client, self.clock = broker, client, clock
+        self.group = ScriptedGroup(broker)
+        self.member, self.its = made(client, GroupSettings("g", **its), "t")
+
+    @property
+    def phase(self) -> Phase:
+        return self.member._membership.phase
+
+
+@asynccontextmanager
+async def a_member(client: dict[str, Any] | None = None, **settings: Any) -> AsyncIterator[Setting]:
+    clock = ManualClock()
+    async with ScriptedBroker({"t": 2}) as broker:
+        its = quick(topic_timeout_ms=1_000, delivery_timeout_ms=120_000, **(client or {}))
+        async with Client(broker.bootstrap, its, clock=clock) as using:
+            setting = Setting(broker, using, clock, **settings)
+            yield setting
+            await setting.member.close()
+
+
+async def test_a_member_joins_beats_and_leaves() -> None:
+    async with a_member() as its:
+        before = its.member.identity
+        assert before is None
+        await its.joined()
+        identity = its.member.identity
+        assert identity is not None
+        assert (identity.member_id, identity.generation) == ("member-1", 1)
+        assert its.its.calls == [("assign", tuple(sorted(PLACES)))]
+        assert its.asked(HeartbeatRequest) == []
+        for count in range(1, 6):
+            await its.clock.advance(3_000)
+            await its.until(lambda count=count: len(its.asked(HeartbeatRequest)) == count)
+        assert {each.generation_id for each in its.asked(HeartbeatRequest)} == {1}
+        await its.member.leave(True, "a test")
+        (left,) = its.asked(LeaveGroupRequest)
+        assert left.members[0].member_id == "member-1"
+        assert left.members[0].reason == "a test"
+        assert its.its.names == ["assign", "revoke"]
+        counts = its.client.metrics()["groups"]["g"]
+        assert counts == {
+            "joins": 2,
+            "rebalances": 1,
+            "heartbeats": 5,
+            "lost_partitions": 0,
+            "late": 0,
+        }
+
+
+async def test_who_unsubscribes_as_all_is_lost_hears_of_the_loss_at_once() -> None:
+    async with a_member() as its:
+        await its.unsubscribed_as_it_loses_all(HeartbeatRequest)
+
+
+async def test_nothing_is_asked_twice_for_a_first_join() -> None:
+    async with a_member() as its:
+        await its.joined()
+        for request, count in ((JoinGroupRequest, 2), (SyncGroupRequest, 1)):
+            assert len(its.asked(request)) == count
+        assert len(its.asked(FindCoordinatorRequest)) == 1
+        first, second = its.asked(JoinGroupRequest)
+        assert (first.member_id, second.member_id) == ("", "member-1")
+
+
+@pytest.mark.parametrize("highest", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+async def test_each_version_of_a_broker(highest: int) -> None:
+    """From 0.9 on: what the version cannot say falls away, but for an instance id."""
+    async with a_member() as its:
+        limits: dict[type[Request[Any]], int] = {
+            JoinGroupRequest: highest,
+            SyncGroupRequest: min(highest, 5),
+            HeartbeatRequest: min(highest, 4),
+            LeaveGroupRequest: min(highest, 5),
+            FindCoordinatorRequest: min(highest, 6),
+        }
+        answer = api_versions()
+        for request, most in limits.items():
+            for row in answer.api_keys:
+                if row.api_key == request.API_KEY:
+                    row.max_version = most
+        its.broker.answers[ApiVersionsRequest] = lambda asked: answer
+        await its.client.close()
+        async with Client(its.broker.bootstrap, clock=its.clock) as client:
+            its.member, its.its = made(client, its.member.settings, "t")
+            await its.joined()
+            await its.clock.advance(3_000)
+            await its.until(lambda: its.asked(HeartbeatRequest))
+            await its.member.leave(True, "a test")
+            assert its.group.member_id is None
+            await its.member.close()
+
+
+async def test_a_broker_that_knows_no_static_members() -> None:
+    async with a_member(instance_id="i") as its:
+        answer = api_versions()
+        for row in answer.api_keys:
+            if row.api_key == JoinGroupRequest.API_KEY:
+                row.max_version = 4
+        its.broker.answers[ApiVersionsRequest] = lambda asked: answer
+        its.broker.hang_up()
+        its.member.start()
+        await its.until(lambda: its.its.error is not None)
+        assert "group_instance_id" in str(its.its.error)
+
+
+async def test_a_lost_answer_to_join_leaves_no_ghost() -> None:
+    async with a_member() as its:
+        its.group.errors[JoinGroupRequest] = ["NONE", HANG_UP]
+        its.member.start()
+        await its.pass_until(lambda: its.its.places == PLACES, 5)
+        asked = [each.member_id for each in its.asked(JoinGroupRequest)]
+        assert asked == ["", "member-1", "member-1"]
+        assert its.group.ids == 1
+
+
+@pytest.mark.parametrize(
+    ("request_class", "name"),
+    [
+        (request, name)
+        for request in (JoinGroupRequest, SyncGroupRequest)
+        for name in (
+            "COORDINATOR_LOAD_IN_PROGRESS",
+            "COORDINATOR_NOT_AVAILABLE",
+            "NOT_COORDINATOR",
+            "REBALANCE_IN_PROGRESS",
+            "UNKNOWN_MEMBER_ID",
+            HANG_UP,
+        )
+    ]
+    + [(SyncGroupRequest, "ILLEGAL_GENERATION"), (FindCoordinatorRequest, HANG_UP)]
+    + [(FindCoordinatorRequest, "COORDINATOR_NOT_AVAILABLE")],
+)
+async def test_what_time_mends(request_class: type[Request[Any]], name: str) -> None:
+    async with a_member() as its:
+        its.group.errors[request_class] = [name, name]
+        its.member.start()
+        await its.pass_until(lambda: its.its.places == PLACES, 5)
+        assert its.its.error is None
+        if name in ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"):
+            assert len(its.asked(FindCoordinatorRequest)) >= 2
+
+
+@pytest.mark.parametrize("name", ["GROUP_AUTHORIZATION_FAILED", "INVALID_GROUP_ID"])
+@pytest.mark.parametrize(
+    "request_class", [FindCoordinatorRequest, JoinGroupRequest, SyncGroupRequest]
+)
+async def test_what_nothing_mends(request_class: type[Request[Any]], name: str) -> None:
+    async with a_member() as its:
+        its.group.errors[request_class] = [name] * 9
+        its.member.start()
+        await its.until(lambda: its.its.error is not None)
+        assert name in str(its.its.error)
+        assert its.its.places == set()
+        await its.member.leave(True)  # there is nothing left to leave
+
+
+# A broker that holds requests
+
+
+async def test_heartbeats_go_on_while_a_join_is_held() -> None:
+    """A cooperative member reads on: its session lasts, however long the others take."""
+    async with a_member(assignors=("cooperative-sticky",)) as its:
+        await its.joined()
+        held = its.group.hold(JoinGroupRequest)
+        its.group.rebalances = True
+        await its.pass_until(lambda: len(its.asked(JoinGroupRequest)) == 3, 1_000)
+        before = len(its.asked(HeartbeatRequest))
+        for count in range(1, 41):  # two minutes
+            await its.clock.advance(3_000)
+            await its.until(lambda count=count: len(its.asked(HeartbeatRequest)) == before + count)
+        assert its.is_in(Phase.JOINING)
+        assert its.member.identity is not None
+        held.set()
+        await its.until(lambda: its.phase is Phase.STABLE)
+        assert its.its.places == PLACES
+        assert "lose" not in its.its.names
+
+
+async def test_a_heartbeat_that_waited_for_the_coordinator_is_not_sent_behind_a_join() -> None:
+    async with a_member(assignors=("cooperative-sticky",)) as its:
+        await its.joined()
+        joins = len(its.asked(JoinGroupRequest))
+        found = its.group.hold(FindCoordinatorRequest)
+        its.group.hold(JoinGroupRequest)
+        its.client._view.forget_group_coordinator("g")
+        its.member.request_rejoin("a test")
+        await its.until(lambda: len(its.asked(FindCoordinatorRequest)) == 2)
+        await its.clock.advance(3_001)
+        found.set()
+        await its.until(lambda: len(its.asked(JoinGroupRequest)) > joins)
+        await its.until(lambda: its.asked(HeartbeatRequest))  # no time passes
+
+
+async def test_a_coordinator_that_holds_a_join_and_is_gone() -> None:
+    """Its heartbeats find the next one; the answer of the first is waited for no more."""
+    clock = ManualClock()
+    async with scripted_cluster(2) as cluster:
+        cluster.topic("t", [0, 1])
+        old, new = (ScriptedGroup(broker, at) for at, broker in enumerate(cluster.brokers))
+        settings = quick(topic_timeout_ms=1_000, delivery_timeout_ms=120_000)
+        async with Client(cluster.bootstrap, settings, clock=clock) as client:
+            member, its = made(client, GroupSettings("g", assignors=("cooperative-sticky",)), "t")
+            for group in (old, new):
+                group.node, group.port = 0, old.broker.port
+            member.start()
+            await its.until_true(lambda: its.places == PLACES)
+            old.hold(JoinGroupRequest)
+            old.rebalances = True
+            while old.broker.count(JoinGroupRequest) < 3:
+                await clock.advance(1_000)
+                await asyncio.sleep(0.001)
+            new.member_id, new.generation, new.ids = old.member_id, old.generation, 1
+            for group in (old, new):
+                group.node, group.port = 1, new.broker.port
+            old.errors[HeartbeatRequest] = ["NOT_COORDINATOR"]
+            moved_at = clock.monotonic()
+            while not new.broker.count(SyncGroupRequest):
+                await clock.advance(100)
+                await asyncio.sleep(0.001)
+            await its.until_true(lambda: member._membership.phase is Phase.STABLE)
+            assert its.places == PLACES
+            assert "lose" not in its.names
+            assert clock.monotonic() - moved_at < 10.0
+            await member.leave(True)
+            assert new.member_id is None
+            await member.close()
+
+
+async def test_a_join_whose_answer_nobody_will_give() -> None:
+    """The broker has forgotten the member, and never says so by itself."""
+    async with a_member() as its:
+        held = its.group.hold(JoinGroupRequest)
+        its.member.start()
+        await its.until(lambda: len(its.asked(JoinGroupRequest)) == 1)
+        its.group.held[JoinGroupRequest] = asyncio.Event()
+        held.set()
+        await its.until(lambda: len(its.asked(JoinGroupRequest)) == 2)
+        its.group.member_id = None
+        del its.group.held[JoinGroupRequest]
+        await its.pass_until(lambda: its.its.places == PLACES, 500)
+        assert its.clock.monotonic() < 5.0
+        assert [each.member_id for each in its.asked(JoinGroupRequest)] == [
+            *("", "member-1", "member-1", "", "member-2")
+        ]
+
+
+async def test_a_silent_coordinator_costs_the_partitions_after_the_session() -> None:
+    async with a_member(session_timeout_ms=10_000, heartbeat_interval_ms=1_000) as its:
+        await its.joined()
+        its.group.hold(HeartbeatRequest)
+        since = its.clock.monotonic()
+        until = its.member.assignment_valid_until
+        await its.pass_until(lambda: "lose" in its.its.names, 50)
+        lost_at = its.clock.monotonic()
+        assert until - 0.01 <= lost_at <= until + 0.1
+        assert until == pytest.approx(since + 10.0 - TICK_S)
+        # Each heartbeat has a third of the session.
+        assert len(its.asked(HeartbeatRequest)) >= 2
+        assert its.client.metrics()["groups"]["g"]["lost_partitions"] == 2
+
+
+async def test_a_member_that_was_forgotten_joins_anew() -> None:
+    async with a_member() as its:
+        await its.joined()
+        its.group.member_id = None
+        await its.pass_until(lambda: its.its.names == ["assign", "lose", "assign"], 500)
+        assert its.group.ids == 2
+
+
+async def test_a_rebalance_is_heard_of_and_waits_for_what_is_in_hands() -> None:
+    async with a_member(session_timeout_ms=10_000, heartbeat_interval_ms=1_000) as its:
+        await its.joined()
+        its.its.held = asyncio.Event()
+        its.group.rebalances = True
+        await its.pass_until(lambda: "waits" in its.its.names, 500)
+        assert its.its.until == pytest.approx(its.clock.monotonic() + 299.0, abs=1.5)
+        for _ in range(30):
+            before = len(its.asked(HeartbeatRequest))
+            await its.pass_until(
+                lambda before=before: len(its.asked(HeartbeatRequest)) > before, 200
+            )
+        assert len(its.asked(JoinGroupRequest)) == 2
+        its.its.held.set()
+        await its.until(lambda: its.its.names == ["assign", "waits", "revoke", "assign"])
+
+
+async def test_what_is_lost_while_it_is_revoked() -> None:
+    async with a_member() as its:
+        await its.joined()
+        its.its.held = asyncio.Event()
+        its.group.rebalances = True
+        await its.pass_until(lambda: "waits" in its.its.names, 500)
+        its.group.member_id = None
+        await its.pass_until(lambda: "lose" in its.its.names, 500)
+        await its.until(lambda: its.its.places == PLACES)
+        assert its.its.names == ["assign", "waits", "lose", "assign"]
+
+
+async def test_a_callback_that_is_given_up_may_clean_up_behind_itself() -> None:
+    async with a_member() as its:
+        await its.joined()
+        held, cleans_up, cleaned = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def revoke(places: object, until: float) -> None:
+            try:
+                await held.wait()
+            finally:
+                cleans_up.set()
+                await cleaned.wait()
+                its.its.calls.append(("cleaned up", ()))
+
+        its.its.revoke = revoke  # type: ignore[method-assign]  # as a user's callback is
+        its.member.request_rejoin("a test")
+        its.group.errors[HeartbeatRequest] = ["UNKNOWN_MEMBER_ID"]
+        await its.pass_until(cleans_up.is_set, 500)
+        for _ in range(3):
+            its.member.on_topics_changed()  # the member looks what is to be done
+            await asyncio.sleep(0.002)
+        cleaned.set()
+        await its.until(lambda: its.its.names == ["assign", "cleaned up", "lose", "assign"])
+
+
+async def test_a_slow_user_is_out_until_he_asks(caplog: pytest.LogCaptureFixture) -> None:
+    async with a_member() as its:
+        await its.joined()
+        its.its.is_late = True
+        await its.pass_until(lambda: its.phase is Phase.UNSUBSCRIBED, 500)
+        (left,) = its.asked(LeaveGroupRequest)
+        assert "longer than 300000 ms" in left.members[0].reason
+        assert "max_poll_interval_ms" in caplog.text
+        assert its.its.names == ["assign", "lose"]
+        joins = len(its.asked(JoinGroupRequest))
+        await its.clock.advance(600_000)
+        assert len(its.asked(JoinGroupRequest)) == joins
+        its.its.is_late = False
+        its.member.on_poll()
+        await its.until(lambda: its.its.places == PLACES)
+        assert its.client.metrics()["groups"]["g"]["late"] == 1
+
+
+async def test_who_asks_while_a_late_member_still_leaves_is_heard() -> None:
+    async with a_member() as its:
+        await its.joined()
+        leaving = its.group.hold(LeaveGroupRequest)
+        its.its.is_late = True
+        await its.pass_until(lambda: its.asked(LeaveGroupRequest), 500)
+        its.its.is_late = False
+        its.member.on_poll()
+        leaving.set()
+        await its.until(lambda: its.its.places == PLACES)
+
+
+# Leaving
+
+
+@pytest.mark.parametrize(
+    "silent", [FindCoordinatorRequest, JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest]
+)
+async def test_leaving_has_an_end(silent: type[Request[Any]]) -> None:
+    async with a_member() as its:
+        its.group.hold(silent)
+        its.member.start()
+        reached = silent if silent is not LeaveGroupRequest else SyncGroupRequest
+        await its.until(lambda: its.asked(reached))
+        if silent is LeaveGroupRequest:
+            await its.until(lambda: its.phase is Phase.STABLE)
+        since = its.clock.monotonic()
+        leaving = asyncio.create_task(its.member.leave(True))
+        await its.pass_until(leaving.done, 50)
+        # A first JoinGroup is waited for, and then it has that long to leave.
+        assert its.clock.monotonic() - since <= 10.5
+        assert its.its.error is None
+
+
+async def test_leaving_does_not_wait_for_what_the_broker_holds() -> None:
+    """The connection with the JoinGroup is given up, as the broker works on it alone."""
+    async with a_member() as its:
+        await its.joined()
+        its.group.hold(JoinGroupRequest)
+        its.member.request_rejoin("a test")
+        await its.until(lambda: len(its.asked(JoinGroupRequest)) == 3)
+        await its.member.leave(True)  # no time passes
+        assert its.group.member_id is None
+
+
+async def test_leaving_is_tried_again_at_the_next_coordinator() -> None:
+    async with a_member() as its:
+        await its.joined()
+        its.group.errors[LeaveGroupRequest] = ["NOT_COORDINATOR", HANG_UP]
+        leaving = asyncio.create_task(its.member.leave(True))
+        await its.pass_until(leaving.done, 5)
+        assert its.group.member_id is None
+        assert len(its.asked(LeaveGroupRequest)) == 3
+
+
+async def test_who_may_not_leave_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    async with a_member() as its:
+        await its.joined()
+        its.group.errors[LeaveGroupRequest] = ["GROUP_AUTHORIZATION_FAILED"]
+        with caplog.at_level(logging.INFO):
+            await its.member.leave(True)
+        assert len(its.asked(LeaveGroupRequest)) == 1
+        assert "could not tell that it leaves: GROUP_AUTHORIZATION_FAILED" in caplog.text
+        assert "has left" not in caplog.text
+
+
+async def test_who_does_not_leave_tells_nobody() -> None:
+    async with a_member() as its:
+        await its.joined()
+        await its.member.leave(False)
+        assert its.asked(LeaveGroupRequest) == []
+        assert its.its.names == ["assign", "revoke"]
+        await its.member.leave(True)  # it is over
+
+
+async def test_closing_says_nothing_to_anybody() -> None:
+    async with a_member() as its:
+        await its.joined()
+        await its.member.close()
+        assert its.its.names == ["assign"]
+        assert its.asked(LeaveGroupRequest) == []
+        await its.member.close()
+
+
+async def test_a_member_starts_once() -> None:
+    async with a_member() as its:
+        await its.joined()
+        with pytest.raises(ConfigurationError, match="started already"):
+            its.member.start()
+
+
+# Callbacks
+
+
+class Faulty(Reading):
+    """Raises in the calls of these names."""
+
+    def __init__(self, error: BaseException, *names: str) -> None:
+        super().__init__()
+        self.fault = error
+        self.on_call = lambda name, places: self._raise() if name in names else None
+
+    def _raise(self) -> None:
+        raise self.fault
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("mine"), asyncio.CancelledError("mine"), KprotoError("mine")]
+)
+@pytest.mark.parametrize(
+    "names", [("assign",), ("revoke",), ("revoke", "lose"), ("assign", "lose")]
+)
+async def test_a_callback_that_raises_ends_the_member(
+    error: BaseException, names: tuple[str, ...]
+) -> None:
+    async with a_member() as its:
+        faulty = Faulty(error, *names)
+        its.its = faulty
+        its.member = ClassicMember(its.client._view, its.member.settings, faulty)
+        its.member.subscribe(Subscription.to("t"))
+        its.member.start()
+        if names[0] == "revoke":
+            await its.until(lambda: its.phase is Phase.STABLE)
+            its.member.request_rejoin("a test")
+        await its.until(lambda: faulty.error is not None)
+        assert "mine" in str(faulty.error)
+        assert its.group.member_id is None  # it has left
+
+
+@pytest.mark.parametrize("name", ["assign", "revoke"])
+async def test_a_callback_that_cancels_its_own_task_ends_the_member(name: str) -> None:
+    """Without a word nobody would ever know why no records come."""
+
+    def cancel() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    async with a_member() as its:
+        reading = Reading()
+        reading.on_call = lambda called, places: cancel() if called == name else None
+        its.member = ClassicMember(its.client._view, its.member.settings, reading)
+        its.member.subscribe(Subscription.to("t"))
+        its.member.start()
+        if name == "revoke":
+            await its.until(lambda: its.phase is Phase.STABLE)
+            its.member.request_rejoin("a test")
+        await its.until(lambda: its.member._task is not None and its.member._task.done())
+        assert "cancelled itself" in str(reading.error)
+        assert its.group.member_id is None  # it has left
+
+
+async def test_closing_within_a_callback_is_refused() -> None:
+    """It would wait for itself."""
+    async with a_member() as its:
+
+        class Closing(Reading):
+            async def assign(self, places: Any) -> None:
+                await its.member.leave(True)
+
+        reading = Closing()
+        its.member = ClassicMember(its.client._view, its.member.settings, reading)
+        its.member.subscribe(Subscription.to("t"))
+        its.member.start()
+        await its.until(lambda: reading.error is not None)
+        assert "own callbacks" in str(reading.error)
+
+
+async def test_closing_at_once_within_a_callback_ends_with_it() -> None:
+    async with a_member() as its:
+
+        class Closing(Reading):
+            async def assign(self, places: Any) -> None:
+                await its.member.close()
+                self.calls.append(("closed", ()))
+                await asyncio.sleep(0)
+                self.calls.append(("goes on", ()))
+
+        reading = Closing()
+        its.member = ClassicMember(its.client._view, its.member.settings, reading)
+        its.member.subscribe(Subscription.to("t"))
+        its.member.start()
+        await its.until(lambda: its.member._task is not None and its.member._task.done())
+        assert reading.names == ["closed"]
+
+
+# What is told
+
+
+async def test_lines_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "kproto.client")
+    async with a_member() as its:
+        await its.joined()
+        its.group.member_id = None
+        await its.pass_until(lambda: its.its.names == ["assign", "lose", "assign"], 500)
+        await its.member.leave(True, "a test")
+    lines = [each.getMessage() for each in caplog.records if "group g" in each.getMessage()]
+    assert lines == [
+        "group g: joined generation 1 as its leader, with range",
+        "group g: takes on t[0], t[1]",
+        "group g: out of generation 1: UNKNOWN_MEMBER_ID (25): heartbeat: group 'g'",
+        "group g: loses t[0], t[1]",
+        "group g: joined generation 2 as its leader, with range",
+        "group g: takes on t[0], t[1]",
+        "group g: gives up t[0], t[1]",
+        "group g: has left: a test",
+    ]
+
+
+async def test_the_settings_of_a_client_hold_for_its_members() -> None:
+    """The rack, by which assignors go (KIP-881)."""
+    async with (
+        ScriptedBroker({"t": 2}) as broker,
+        Client(broker.bootstrap, ClientSettings(rack="r7")) as client,
+    ):
+        group = ScriptedGroup(broker)
+        member, its = made(client, GroupSettings("g"), "t")
+        member.start()
+        await its.until_true(lambda: its.places == PLACES)
+        joins = [each.message for each in broker.asked]
+        (_, join) = [each for each in joins if isinstance(each, JoinGroupRequest)]
+        assert [each.name for each in join.protocols] == ["range", "cooperative-sticky"]
+        assert all(each.metadata.endswith(b"\0\2r7") for each in join.protocols)
+        await member.leave(True)
+        assert group.member_id is None
+        await member.close()

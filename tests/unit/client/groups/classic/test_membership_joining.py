@@ -1,0 +1,219 @@
+"""How a member joins: ids, what is tried again, what ends it; no loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.client.groups.classic.phases import Phase
+from kproto.client.groups.effects import (
+    ApplyAssignment,
+    Join,
+    Lead,
+    Leave,
+    MemberIdentity,
+    Revoke,
+    Sync,
+)
+from kproto.client.groups.group_errors import Meaning
+from kproto.client.groups.protocol_data import read_subscription
+from kproto.messages import JoinGroupResponse, SyncGroupResponse
+from kproto.wire.errors import BrokerConnectionError, BrokerResponseError, RequestTimeoutError
+
+from ..memberships import MEMBER, OTHER, T0, T1, Walk
+
+(
+    UNSUBSCRIBED,
+    REVOKING,
+    JOINING,
+    LEADING,
+    SYNCING,
+    ASSIGNING,
+    STABLE,
+    PREPARE_LEAVING,
+    LEAVING,
+    FATAL,
+) = Phase
+
+
+def test_the_first_way_into_a_group() -> None:
+    walk = Walk()
+    assert walk.give_up() == Revoke(frozenset(), False, walk.now)
+    request = walk.join()
+    assert (request.group_id, request.member_id, request.group_instance_id) == ("g", "", None)
+    assert (request.session_timeout_ms, request.rebalance_timeout_ms) == (10_000, 60_000)
+    assert request.protocol_type == "consumer"
+    assert [each.name for each in request.protocols] == ["range"]
+    told = read_subscription(request.protocols[0].metadata)
+    assert (list(told.topics), told.owned, told.generation, told.rack) == (["t"], [], -1, "r1")
+    assert walk.join_refused("MEMBER_ID_REQUIRED", MEMBER) is Meaning.USE_MEMBER_ID
+    again = walk.join()  # at once
+    assert again.member_id == MEMBER
+    assert again.reason == request.reason == "the subscription is now t"
+    walk.joined(7, leads=True)
+    lead = walk.step()
+    assert isinstance(lead, Lead)
+    assert [each.member_id for each in lead.members] == [MEMBER, OTHER]
+    assert not lead.skip
+    assert walk.its.identity(walk.now) is None
+    walk.on_assignment_computed({MEMBER: [T0], OTHER: [T1]})
+    sync = walk.step()
+    assert isinstance(sync, Sync)
+    asked = sync.request
+    assert (asked.generation_id, asked.member_id, asked.protocol_name) == (7, MEMBER, "range")
+    assert asked.protocol_type == "consumer"
+    assert [each.member_id for each in asked.assignments] == [MEMBER, OTHER]
+    walk.synced(T0)
+    assert walk.take_on() == ApplyAssignment(frozenset(), (T0,), 159.0)
+    assert walk.phase is STABLE
+    assert walk.its.identity(walk.now) == MemberIdentity("g", MEMBER, 7, None)
+    assert walk.step() is None
+
+
+def test_a_member_that_follows_brings_no_assignment() -> None:
+    walk = Walk().to(SYNCING)
+    step = walk.step()
+    assert isinstance(step, Sync)
+    assert step.request.assignments == []
+
+
+def test_a_static_leader_keeps_what_there_is() -> None:
+    """KIP-814: it still watches the topics."""
+    walk = Walk(instance_id="i").to(JOINING)
+    walk.joined(3, leads=True, skip=True)
+    step = walk.step()
+    assert isinstance(step, Lead)
+    assert step.skip
+    walk.on_assignment_computed({})
+    sync = walk.step()
+    assert isinstance(sync, Sync)
+    assert sync.request.assignments == []
+    assert sync.request.group_instance_id == "i"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
+        "NOT_COORDINATOR",
+        "REBALANCE_IN_PROGRESS",
+    ],
+)
+def test_joining_is_tried_again(name: str) -> None:
+    walk = Walk().to(JOINING)
+    first = walk.asked
+    assert walk.join_refused(name) in (Meaning.RETRY, Meaning.FIND_COORDINATOR)
+    assert walk.step() is None  # not at once
+    walk.now = walk.its.next_at(walk.now)
+    assert walk.join() == first  # for the same reason
+
+
+def test_waits_grow_until_something_succeeds() -> None:
+    walk = Walk().to(JOINING)
+    waits = []
+    for _ in range(6):
+        walk.join_refused("COORDINATOR_LOAD_IN_PROGRESS")
+        before, walk.now = walk.now, walk.its.next_at(walk.now)
+        waits.append(walk.now - before)
+        walk.join()
+    assert waits[0] < 0.13
+    assert 0.7 < waits[-1] < 1.3
+    walk.joined()
+    walk.synced()
+    walk.take_on()
+    walk.its.request_rejoin("a test", walk.now)
+    walk.give_up()
+    walk.join()
+    walk.join_refused("COORDINATOR_LOAD_IN_PROGRESS")
+    assert walk.its.next_at(walk.now) - walk.now < 0.13
+
+
+@pytest.mark.parametrize("lost", [RequestTimeoutError("late"), BrokerConnectionError("gone")])
+def test_a_lost_answer_leaves_no_ghost(lost: Exception) -> None:
+    """KIP-394: the id is known by then, so that the same member joins again."""
+    walk = Walk().to(JOINING)
+    walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
+    walk.join()
+    assert isinstance(lost, RequestTimeoutError | BrokerConnectionError)
+    assert walk.its.failed(lost, walk.now) is Meaning.FIND_COORDINATOR
+    walk.now = walk.its.next_at(walk.now)
+    assert walk.join().member_id == MEMBER
+
+
+def test_an_id_that_counts_no_more_while_joining() -> None:
+    walk = Walk().to(JOINING)
+    walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
+    walk.join()
+    assert walk.join_refused("UNKNOWN_MEMBER_ID") is Meaning.MEMBER_UNKNOWN
+    assert walk.give_up().places == frozenset()
+    assert walk.join().member_id == ""  # at once
+    walk.join_refused("UNKNOWN_MEMBER_ID")
+    walk.give_up()
+    assert walk.step() is None  # a broker that goes on so is not asked without end
+    walk.now = walk.its.next_at(walk.now)
+    assert isinstance(walk.step(), Join)
+
+
+FATAL_ERRORS = [
+    "INCONSISTENT_GROUP_PROTOCOL",
+    "GROUP_AUTHORIZATION_FAILED",
+    "GROUP_MAX_SIZE_REACHED",
+    "INVALID_GROUP_ID",
+    "INVALID_SESSION_TIMEOUT",
+]
+
+
+@pytest.mark.parametrize("name", [*FATAL_ERRORS, "FENCED_INSTANCE_ID", "UNSUPPORTED_VERSION"])
+def test_what_ends_a_member_that_joins(name: str) -> None:
+    walk = Walk().to(JOINING)
+    walk.join_refused(name)
+    assert walk.phase is PREPARE_LEAVING
+    walk.give_up()
+    assert walk.phase is FATAL
+    assert isinstance(walk.its.error, BrokerResponseError)
+    assert walk.its.error.name == name
+
+
+def test_who_has_an_id_and_cannot_go_on_tells_the_others() -> None:
+    """Else they would wait for this member until its session is over."""
+    walk = Walk().to(JOINING)
+    walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
+    walk.join()
+    walk.join_refused("INCONSISTENT_GROUP_PROTOCOL")
+    walk.give_up()
+    assert walk.leave().member_id == MEMBER
+    assert walk.phase is FATAL
+    assert "has range" in str(walk.its.error)
+
+
+def test_who_was_fenced_leaves_the_other_alone() -> None:
+    walk = Walk(instance_id="i").to(STABLE, T0)
+    walk.on_heartbeat_response("FENCED_INSTANCE_ID")
+    assert walk.its.identity(walk.now) is None
+    assert walk.give_up()[:2] == (frozenset({T0}), True)
+    assert walk.phase is FATAL
+    assert "as instance i" in str(walk.its.error)
+
+
+@pytest.mark.parametrize(
+    ("protocol_type", "protocol"), [("connect", "range"), ("consumer", "sticky"), (None, None)]
+)
+def test_a_group_of_another_kind(protocol_type: str | None, protocol: str | None) -> None:
+    """KIP-559."""
+    walk = Walk().to(JOINING)
+    answer = JoinGroupResponse(
+        generation_id=1, protocol_type=protocol_type, protocol_name=protocol, member_id=MEMBER
+    )
+    walk.its.on_join_response(answer, walk.now, walk.now)
+    assert isinstance(walk.its.error, BrokerResponseError)
+    assert walk.its.error.name == "INCONSISTENT_GROUP_PROTOCOL"
+    walk.give_up()
+    assert isinstance(walk.step(), Leave)
+
+
+def test_an_assignment_for_another_protocol() -> None:
+    walk = Walk().to(SYNCING)
+    answer = SyncGroupResponse(protocol_type="consumer", protocol_name="sticky")
+    walk.its.on_sync_response(answer, walk.now, walk.now)
+    assert isinstance(walk.its.error, BrokerResponseError)
+    assert walk.its.error.name == "INCONSISTENT_GROUP_PROTOCOL"

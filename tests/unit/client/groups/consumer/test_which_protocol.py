@@ -1,0 +1,281 @@
+"""Of which protocol a member is: as its user says, or as its group is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto import ConfigurationError, TopicPattern, UnsupportedVersionError
+from kproto.client.groups.consumer.phases import Phase
+from kproto.client.groups.group_protocol import GroupProtocol
+from kproto.client.groups.subscription import Subscription
+from kproto.messages import (
+    ApiVersionsRequest,
+    ConsumerGroupHeartbeatRequest,
+    DescribeGroupsRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+)
+from tests.unit.client.groups.any_setting import PLACES
+from tests.unit.client.groups.consumer.scripted_member import (
+    Setting,
+    a_setting,
+    kind_with,
+    versions_up_to,
+)
+from tests.unit.client.scripted_broker import HANG_UP
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"session_timeout_ms": 50_000}, "session_timeout_ms counts for nothing in a consumer"),
+        (
+            {"heartbeat_interval_ms": 1_000},
+            "heartbeat_interval_ms counts for nothing in a consumer",
+        ),
+        ({"max_poll_interval_ms": 100_000}, None),
+        ({"server_assignor": "range"}, None),
+    ],
+)
+async def test_a_setting_that_counts_for_nothing_is_told_once_the_kind_is_known(
+    settings: dict[str, Any], told: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with a_setting() as its:
+        its.make(group_protocol="auto", given=frozenset(settings), **settings)
+        await its.joined()
+        its.group.member_id = "another"  # it loses all, and joins again
+        await its.pass_until(lambda: its.its.names[-2:] == ["lose", "assign"])
+    lines = [it.getMessage() for it in caplog.records if "counts for nothing" in it.getMessage()]
+    assert len(lines) == (told is not None)
+    assert not lines or str(told) in lines[0]
+
+
+async def test_so_is_one_in_a_classic_group(caplog: pytest.LogCaptureFixture) -> None:
+    async with a_setting() as its:
+        its.group.state = "Stable"
+        given: dict[str, Any] = {"server_assignor": "range", "session_timeout_ms": 50_000}
+        its_kind = await kind_with(its, group_protocol="auto", given=frozenset(given), **given)
+        assert its_kind is GroupProtocol.CLASSIC
+    (line,) = [it.getMessage() for it in caplog.records if "counts for" in it.getMessage()]
+    assert line.startswith("group g: server_assignor counts for nothing in a classic group: its")
+
+
+async def test_auto_takes_the_consumer_protocol_where_no_classic_group_lives() -> None:
+    async with a_setting() as its:
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
+        assert its.asked(JoinGroupRequest) == []
+
+
+@pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance", "Stable"])
+async def test_auto_joins_a_live_classic_group_as_one_of_it(state: str) -> None:
+    async with a_setting() as its:
+        its.group.state = state
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
+        assert its.heartbeat_due == []
+        await its.member.leave(True)
+        assert len(its.asked(LeaveGroupRequest)) == 1
+
+
+async def test_an_empty_classic_group_is_none() -> None:
+    async with a_setting() as its:
+        its.group.state = "Empty"
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
+
+
+@pytest.mark.parametrize("settings", [{"group_protocol": "classic"}, {"assignors": ["range"]}])
+async def test_who_wants_a_classic_group_looks_at_nothing(settings: dict[str, Any]) -> None:
+    async with a_setting() as its:
+        assert (
+            await kind_with(its, **({"group_protocol": "auto"} | settings)) is GroupProtocol.CLASSIC
+        )
+        assert its.asked(DescribeGroupsRequest) == []
+
+
+async def test_a_coordinator_that_knows_the_classic_protocol_alone() -> None:
+    async with a_setting(version=-1) as its:
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
+        assert its.asked(DescribeGroupsRequest) == []
+        await its.member.leave(True)
+        its.make(group_protocol="consumer")
+        its.member.start()
+        error = await its.failed()
+        assert isinstance(error, UnsupportedVersionError)
+        assert 'use "classic"' in str(error)
+
+
+async def test_brokers_that_are_known_to_be_old_are_not_asked() -> None:
+    async with a_setting(version=-1) as its:
+        await its.client.refresh()
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
+        assert its.broker.connections == 2  # one that all share, and that of the member
+        await its.member.leave(True)
+        its.make(Subscription.to(TopicPattern("t.*")), group_protocol="auto")
+        its.member.start()
+        assert "older than the consumer protocol" in str(await its.failed())
+
+
+async def with_an_older_coordinator(
+    its: Setting, wanted: str | Subscription = "t", **settings: Any
+) -> None:
+    """It joins, and then another broker coordinates, which has no heartbeats of this kind."""
+    its.make(wanted, **settings)
+    await its.joined()
+    answer = versions_up_to(-1)
+    its.broker.answers[ApiVersionsRequest] = lambda asked: answer
+    its.group.errors[ConsumerGroupHeartbeatRequest] = [HANG_UP]
+
+
+async def test_a_coordinator_that_is_older_than_the_one_before_has_a_classic_member(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As while a cluster is taken back to a release of before, broker by broker."""
+    async with a_setting() as its:
+        await with_an_older_coordinator(its, group_protocol="auto")
+        await its.pass_until(lambda: its.member.kind is GroupProtocol.CLASSIC)
+        await its.pass_until(lambda: its.its.places == PLACES)
+        assert its.its.names == ["assign", "lose", "assign"]
+        assert its.its.error is None
+        assert its.asked(JoinGroupRequest)
+        assert "could not tell that it leaves" not in caplog.text  # who knows it not is not told
+
+
+async def test_a_coordinator_that_has_the_protocol_turned_off_has_one_too() -> None:
+    async with a_setting() as its:
+        its.make(group_protocol="auto")
+        await its.joined()
+        its.group.errors[ConsumerGroupHeartbeatRequest] = ["UNSUPPORTED_VERSION"] * 9
+        await its.pass_until(lambda: its.its.names == ["assign", "lose", "assign"])
+        assert its.member.kind is GroupProtocol.CLASSIC
+
+
+@pytest.mark.parametrize(
+    ("wanted", "protocol", "words"),
+    [
+        ("t", "consumer", "has no ConsumerGroupHeartbeat (KIP-848, Kafka 4.0)"),
+        (Subscription.to(TopicPattern("t.*")), "auto", "older than the consumer protocol"),
+    ],
+)
+async def test_an_older_coordinator_is_an_error_for_who_wants_no_classic_group(
+    wanted: str | Subscription, protocol: str, words: str
+) -> None:
+    async with a_setting() as its:
+        await with_an_older_coordinator(its, wanted, group_protocol=protocol)
+        await its.pass_until(lambda: its.its.error is not None)
+        assert words in str(its.its.error)
+        assert its.its.places == set()
+        assert not its.asked(JoinGroupRequest)
+
+
+async def test_a_cluster_that_has_it_turned_off() -> None:
+    async with a_setting() as its:
+        its.group.errors[ConsumerGroupHeartbeatRequest] = ["UNSUPPORTED_VERSION"] * 9
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
+        assert len(its.heartbeat_due) == 1
+
+
+@pytest.mark.parametrize("name", ["GROUP_ID_NOT_FOUND", "INCONSISTENT_GROUP_PROTOCOL"])
+async def test_a_group_that_has_become_classic_since_the_look(name: str) -> None:
+    """Between the question and the joining: another look, and no error."""
+    async with a_setting() as its:
+
+        async def beat(asked: Any) -> Any:
+            its.group.state = "Stable"
+            return its.group.consumer_beat(asked, 69 if name == "GROUP_ID_NOT_FOUND" else 23)
+
+        its.broker.answers[ConsumerGroupHeartbeatRequest] = beat
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
+        assert its.its.error is None
+
+
+async def test_a_group_that_is_converted_when_its_rebalance_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As Kafka 3.9.2 refuses one of which a member has no assignment yet."""
+    words = "Cannot upgrade: the embedded consumer protocol is malformed."
+    async with a_setting() as its:
+        left = [69] * 3
+
+        def beat(asked: Any) -> Any:
+            answer = its.group.consumer_beat(asked, left.pop() if left else 0)
+            answer.error_message = words if answer.error_code else None
+            return answer
+
+        its.broker.answers[ConsumerGroupHeartbeatRequest] = beat
+        its.member.start()
+        await its.pass_until(lambda: its.its.places == PLACES)
+        assert its.its.error is None
+    assert len([each for each in caplog.records if words in each.getMessage()]) == 1
+
+
+async def test_a_group_that_has_lost_its_classic_members_since_the_look() -> None:
+    async with a_setting() as its:
+        states = ["Stable", "Empty", "Empty"]
+
+        async def describe(asked: Any) -> Any:
+            its.group.state = states.pop(0)
+            return its.group.describe(asked, 0)
+
+        its.broker.answers[DescribeGroupsRequest] = describe
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
+        assert states == []
+
+
+async def test_a_group_of_neither_kind_is_an_error() -> None:
+    """Such as a share group: its broker has no words for that in any state of a classic one."""
+    async with a_setting() as its:
+        its.group.errors[ConsumerGroupHeartbeatRequest] = ["GROUP_ID_NOT_FOUND"] * 9
+        its.group.errors[JoinGroupRequest] = ["INCONSISTENT_GROUP_PROTOCOL"] * 9
+        its.make(group_protocol="auto")
+        its.member.start()
+        await its.pass_until(lambda: its.its.error is not None, 1)
+        assert "no group of consumers" in str(its.its.error)
+        assert len(its.heartbeat_due) == 2
+
+
+async def test_the_group_is_looked_at_again_when_the_membership_was_lost() -> None:
+    async with a_setting() as its:
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
+        await its.until(lambda: its.is_in(Phase.STABLE))
+        its.group.state = "Stable"
+        its.group.member_id = "another"
+        await its.pass_until(lambda: its.member.kind is GroupProtocol.CLASSIC)
+        await its.until(lambda: its.its.places == PLACES)
+        assert its.its.names == ["assign", "lose", "assign"]
+
+
+async def test_a_right_that_is_missing_is_no_other_kind() -> None:
+    async with a_setting() as its:
+        its.group.errors[DescribeGroupsRequest] = ["GROUP_AUTHORIZATION_FAILED"]
+        its.make(group_protocol="auto")
+        its.member.start()
+        assert "READ on the group" in str(await its.failed())
+
+
+async def test_a_pattern_of_the_broker_in_a_classic_group() -> None:
+    async with a_setting() as its:
+        pattern = Subscription.to(TopicPattern("t.*"))
+        with pytest.raises(ConfigurationError, match=r"re\.compile\('t\.\*'\)"):
+            its.make(pattern, group_protocol="classic")
+        with pytest.raises(ConfigurationError, match="as assignors are named"):
+            its.make(pattern, group_protocol="auto", assignors=["range"])
+        its.group.state = "Stable"
+        its.make(pattern, group_protocol="auto")
+        its.member.start()
+        assert "with members" in str(await its.failed())
+        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
+        with pytest.raises(ConfigurationError, match="with members"):
+            its.member.subscribe(pattern)
+        assert its.its.places == PLACES
+
+
+async def test_ending_while_it_changes_over() -> None:
+    async with a_setting() as its:
+        its.group.state = "Stable"
+        its.make(group_protocol="auto")
+        its.member.start()
+        await its.until(lambda: its.asked(DescribeGroupsRequest))
+        await its.member.leave(True)
+        await its.member.close()
+        assert its.its.error is None

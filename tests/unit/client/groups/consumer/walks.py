@@ -1,0 +1,199 @@
+"""`Walk`: a member of the consumer protocol that a test leads through its phases, by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kproto.client.groups.consumer.heartbeats import Beat
+from kproto.client.groups.consumer.membership import ConsumerMembership
+from kproto.client.groups.consumer.phases import Phase
+from kproto.client.groups.effects import ApplyAssignment, LeaveByHeartbeat, Prepare, Revoke, Step
+from kproto.client.groups.group_errors import Meaning
+from kproto.client.groups.settings import GroupSettings
+from kproto.client.groups.subscription import Subscription, TopicPattern
+from kproto.client.metadata.cluster import TopicPartition
+from kproto.client.settings import ClientSettings
+from kproto.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from kproto.messages.consumer_group_heartbeat_response import Assignment, TopicPartitions
+from kproto.protocol.error_codes import code_of, error_of_code
+from kproto.wire.errors import BrokerResponseError, KprotoError
+from kproto.wire.uuid import Uuid
+
+__all__ = ["IDS", "T0", "T1", "T2", "Walk", "answer_of", "error"]
+
+T0, T1, T2 = ("t", 0), ("t", 1), ("t", 2)
+
+#: Topics by name, as metadata has them.
+IDS = {name: Uuid(bytes([at + 1]) * 16) for at, name in enumerate(("t", "u", "v"))}
+
+
+def error(name: str) -> BrokerResponseError:
+    """What a broker answers."""
+    return error_of_code(code_of(name), "a test")
+
+
+def answer_of(
+    epoch: int,
+    places: Iterable[tuple[str | Uuid, int]] | None = None,
+    *,
+    member_id: str | None = None,
+    interval_ms: int = 1_000,
+) -> ConsumerGroupHeartbeatResponse:
+    """What a coordinator answers; `places` by the names of their topics, or by ids."""
+    assignment = None
+    if places is not None:
+        by_id: dict[Uuid, list[int]] = {}
+        for topic, partition in places:
+            topic_id = topic if isinstance(topic, Uuid) else IDS[topic]
+            by_id.setdefault(topic_id, []).append(partition)
+        its = [TopicPartitions(topic_id=each, partitions=of) for each, of in by_id.items()]
+        assignment = Assignment(topic_partitions=its)
+    return ConsumerGroupHeartbeatResponse(
+        member_id=member_id,
+        member_epoch=epoch,
+        heartbeat_interval_ms=interval_ms,
+        assignment=assignment,
+    )
+
+
+class Walk:
+    """A member of group g that wants topic t; heartbeats each second.
+
+    Sessions are of 10 s, as the broker has told.
+    """
+
+    def __init__(
+        self,
+        wanted: str | Iterable[str] | TopicPattern = "t",
+        *,
+        version: int = 1,
+        may_change: bool = False,
+        **settings: Any,
+    ) -> None:
+        its: dict[str, Any] = {
+            "session_timeout_ms": 10_000,
+            "max_poll_interval_ms": 60_000,
+        } | settings
+        self.settings = GroupSettings("g", **its)
+        self.version = version
+        self.topics = dict(IDS)
+        self.its = ConsumerMembership(
+            self.settings, ClientSettings(rack="r1"), self.name_of, may_change=may_change
+        )
+        self.its.session_told(self.settings.session_timeout_ms)
+        self.now = 100.0
+        self.owned: set[TopicPartition] = set()
+        self.its.subscribe(Subscription.to(wanted), self.now)
+
+    def name_of(self, topic_id: Uuid) -> str | None:
+        return next((name for name, its in self.topics.items() if its == topic_id), None)
+
+    @property
+    def phase(self) -> Phase:
+        return self.its.phase
+
+    def step(self) -> Step | None:
+        return self.its.step(self.now, self.owned)
+
+    def prepare(self, *topics: str) -> None:
+        """Carry out that step."""
+        step = self.step()
+        assert isinstance(step, Prepare)
+        self.its.prepared(step, frozenset(topics) or step.subscription.topics, self.now)
+
+    def beat(self) -> Beat:
+        """Send the next heartbeat, at its time."""
+        if not self.its.heartbeat_due(self.now):
+            self.now = self.its.next_at(self.now)
+        beat = self.its.heartbeat(self.version, self.now)
+        assert beat is not None
+        return beat
+
+    def answered(
+        self, beat: Beat, epoch: int, *places: tuple[str | Uuid, int], took: float = 0.1
+    ) -> None:
+        """It is answered, and these are assigned."""
+        self.now += took
+        assert self.its.on_heartbeat_response(beat, answer_of(epoch, places), self.now) is None
+
+    def on_heartbeat_response(
+        self, epoch: int, places: Iterable[tuple[str | Uuid, int]] | None = None, **more: Any
+    ) -> ConsumerGroupHeartbeatRequest:
+        """A heartbeat is sent and answered."""
+        beat = self.beat()
+        self.now += 0.1
+        assert (
+            self.its.on_heartbeat_response(beat, answer_of(epoch, places, **more), self.now) is None
+        )
+        return beat.request
+
+    def refused(self, what: str | KprotoError, words: str = "why") -> Meaning | None:
+        """A heartbeat is sent, and refused with these words, or lost."""
+        beat = self.beat()
+        self.now += 0.1
+        if isinstance(what, KprotoError):
+            return self.its.on_heartbeat_response(beat, what, self.now)
+        response = ConsumerGroupHeartbeatResponse(error_code=code_of(what), error_message=words)
+        return self.its.on_heartbeat_response(beat, response, self.now)
+
+    def take_on(self) -> ApplyAssignment:
+        step = self.step()
+        assert isinstance(step, ApplyAssignment)
+        self.carry_out(step)
+        return step
+
+    def carry_out(self, step: ApplyAssignment) -> None:
+        assert step.revoked <= self.owned
+        self.owned -= step.revoked
+        assert self.owned.isdisjoint(step.added)
+        self.owned.update(step.added)
+        self.its.on_assignment_applied(step, self.now)
+
+    def give_up(self) -> Revoke:
+        step = self.step()
+        assert isinstance(step, Revoke)
+        self.owned -= step.places
+        self.its.on_revoked(self.now)
+        return step
+
+    def leave(self) -> LeaveByHeartbeat:
+        step = self.step()
+        assert isinstance(step, LeaveByHeartbeat)
+        self.its.left(self.now)
+        return step
+
+    # To a phase
+
+    def to(self, phase: Phase, *places: TopicPartition) -> Walk:
+        """Go there the shortest way; behind joining at epoch 5 with these partitions."""
+        match phase:
+            case Phase.JOINING:
+                self.prepare()
+            case Phase.RECONCILING:
+                self.to(Phase.JOINING).on_heartbeat_response(5, places)
+            case Phase.ACKNOWLEDGING:
+                self.to(Phase.RECONCILING, *places).take_on()
+            case Phase.STABLE:
+                self.to(Phase.ACKNOWLEDGING, *places).on_heartbeat_response(5)
+            case Phase.FENCED:
+                self.to(Phase.STABLE, *places).refused("FENCED_MEMBER_EPOCH")
+            case Phase.PREPARE_LEAVING:
+                self.to(Phase.STABLE, *places).its.subscribe(None, self.now)
+            case Phase.LEAVING:
+                self.to(Phase.PREPARE_LEAVING, *places).give_up()
+            case Phase.STALE:
+                assert self.to(Phase.STABLE, *places).its.on_poll_timeout(self.now)
+                self.out()
+            case Phase.UNSUBSCRIBED:
+                self.to(Phase.LEAVING, *places).leave()
+            case Phase.FATAL:
+                self.to(Phase.STABLE, *places)
+                self.its.begin_leave("a test", self.now, leaves=True, ends=True)
+                self.out()
+        assert self.phase is phase
+        return self
+
+    def out(self) -> None:
+        self.give_up()
+        self.leave()

@@ -1,0 +1,364 @@
+"""Requests that are for several brokers: the table of them, the pieces, the answers as one."""
+
+from __future__ import annotations
+
+from typing import Any, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto import messages
+from kproto.client.metadata.fan_out import (
+    SCALARS,
+    SPLITS,
+    Level,
+    Split,
+    answered_elements,
+    elements_of,
+    merged,
+    split,
+)
+from kproto.client.metadata.routing import COORDINATORS, ROUTES, Route
+from kproto.messages import (
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeProducersRequest,
+    FetchRequest,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ShareAcknowledgeRequest,
+)
+from kproto.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirTopic,
+)
+from kproto.messages.alter_replica_log_dirs_response import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirTopicResult,
+)
+from kproto.messages.base import Struct
+from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
+from kproto.messages.delete_records_response import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsTopicResult,
+)
+from kproto.messages.describe_configs_request import DescribeConfigsResource
+from kproto.messages.describe_configs_response import DescribeConfigsResult
+from kproto.messages.describe_groups_response import DescribedGroup
+from kproto.messages.describe_producers_request import TopicRequest
+from kproto.messages.fetch_request import FetchPartition, FetchTopic
+from kproto.messages.list_transactions_response import TransactionState
+from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
+from kproto.messages.produce_response import (
+    NodeEndpoint,
+    PartitionProduceResponse,
+    TopicProduceResponse,
+)
+from kproto.wire.errors import ConfigurationError
+from kproto.wire.uuid import Uuid
+
+ONE_OF_MANY = {Route.LEADER, Route.REPLICAS, Route.RESOURCES, *COORDINATORS}
+
+
+def response_of(name: str) -> Any:
+    return getattr(messages, name.removesuffix("Request") + "Response")
+
+
+# --- The table ---
+
+
+def test_every_request_for_several_brokers_has_a_row_and_no_other_has() -> None:
+    """Of coordinators those that name more than one group or transactional id."""
+    wanted = set()
+    for name, route in ROUTES.items():
+        cls = getattr(messages, name)
+        if route in COORDINATORS:
+            hints = get_type_hints(cls.__init__)
+            own = COORDINATORS[route].fields
+            lists = [field for field in own if "list" in str(hints.get(field, "")).lower()]
+            lists += [field for field in own if "Iterable" in str(hints.get(field, ""))]
+            if lists:
+                wanted.add(name)
+        elif route in ONE_OF_MANY:
+            wanted.add(name)
+    assert set(SPLITS) == wanted
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_paths_lead_through_the_messages(name: str) -> None:
+    row = SPLITS[name]
+    check_path(getattr(messages, name)._definition(), row.request_levels)
+    check_path(response_of(name)._definition(), row.response_levels)
+    below = len(row.request_levels) - len(row.response_levels)
+    for asked, answered in zip(row.request_levels[below:], row.response_levels, strict=True):
+        if asked.keys:  # alternatives stand for each other by their number
+            assert len(asked.keys) == len(answered.keys)
+        else:
+            assert len(answered.keys) == 1
+
+
+def snake(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+
+
+def check_path(definition: Any, levels: tuple[Level, ...]) -> None:
+    fields = definition.fields
+    for level in levels:
+        found = {snake(field.name): field for field in fields}
+        assert level.field in found
+        field = found[level.field]
+        assert field.is_array
+        fields = field.fields or common(definition, field.element_type)
+        names = {snake(each.name) for each in fields}
+        assert {name for names in level.keys for name in names} <= names
+        assert bool(level.keys) is bool(fields)
+
+
+def common(definition: Any, name: str) -> Any:
+    return next((each.fields for each in definition.common_structs if each.name == name), ())
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, route in ROUTES.items() if n in SPLITS or route is Route.EVERY_BROKER]
+)
+def test_every_other_field_of_a_response_is_merged_in_a_known_way(name: str) -> None:
+    row = SPLITS.get(name)
+    for field in response_of(name)._definition().fields:
+        own = row is not None and snake(field.name) == row.response_levels[0].field
+        assert own or snake(field.name) in SCALARS or field.is_array, field.name
+
+
+# --- Pieces ---
+
+
+def delete(*topics: tuple[str, list[int]]) -> DeleteRecordsRequest:
+    return DeleteRecordsRequest(
+        topics=[
+            DeleteRecordsTopic(
+                name=name,
+                partitions=[
+                    DeleteRecordsPartition(partition_index=at, offset=at * 10) for at in parts
+                ],
+            )
+            for name, parts in topics
+        ],
+        timeout_ms=77,
+    )
+
+
+def deleted(request: DeleteRecordsRequest, throttle: int = 0) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        throttle_time_ms=throttle,
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[
+                    DeleteRecordsPartitionResult(
+                        partition_index=part.partition_index, low_watermark=part.offset
+                    )
+                    for part in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def places(message: Any, row: Split) -> list[tuple[str, int]]:
+    elements = elements_of(message, row) or answered_elements(message, row)
+    return [(topic.name, part.partition_index) for topic, part in elements]
+
+
+DELETE = SPLITS["DeleteRecordsRequest"]
+
+
+def test_a_request_for_one_broker_is_its_own_piece() -> None:
+    request = delete(("a", [0, 1]))
+    pieces = split(request, DELETE, [(3,), (3,)])
+    assert list(pieces) == [3]
+    assert pieces[3] is request
+
+
+def test_pieces_of_two_brokers() -> None:
+    request = delete(("a", [0, 1]), ("b", [5]), ("c", [7]))
+    pieces = split(request, DELETE, [(2,), (1,), (1,), (2,)])
+    assert list(pieces) == [2, 1]
+    assert places(pieces[2], DELETE) == [("a", 0), ("c", 7)]
+    assert places(pieces[1], DELETE) == [("a", 1), ("b", 5)]
+    assert all(piece.timeout_ms == 77 for piece in pieces.values())
+    assert places(request, DELETE) == [("a", 0), ("a", 1), ("b", 5), ("c", 7)]  # it is untouched
+
+
+def test_what_has_no_partitions_goes_with_the_first() -> None:
+    request = DescribeProducersRequest(
+        topics=[
+            TopicRequest(name="a", partition_indexes=[0, 1]),
+            TopicRequest(name="empty"),
+        ]
+    )
+    pieces = split(request, SPLITS["DescribeProducersRequest"], [(1,), (2,)])
+    assert [topic.name for topic in pieces[1].topics] == ["a", "empty"]
+    assert [topic.name for topic in pieces[2].topics] == ["a"]
+
+
+def test_a_session_is_with_one_broker() -> None:
+    parts = [FetchPartition(partition=at) for at in (0, 1)]
+    request = FetchRequest(session_epoch=0, topics=[FetchTopic(topic="a", partitions=parts)])
+    row = SPLITS["FetchRequest"]
+    assert split(request, row, [(1,), (1,)]) == {1: request}
+    with pytest.raises(ConfigurationError, match="of a fetch session"):
+        split(request, row, [(1,), (2,)])
+    request.session_epoch = -1
+    assert len(split(request, row, [(1,), (2,)])) == 2
+    with pytest.raises(ConfigurationError, match="share session"):
+        split(ShareAcknowledgeRequest(), SPLITS["ShareAcknowledgeRequest"], [])
+
+
+# --- Answers ---
+
+
+@given(st.data())
+def test_the_answers_stand_in_the_order_of_the_request(data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from("abcd"), unique=True, min_size=1))
+    request = delete(
+        *((name, data.draw(st.lists(st.integers(0, 9), unique=True, min_size=1))) for name in names)
+    )
+    asked = places(request, DELETE)
+    owners = [(data.draw(st.integers(1, 3)),) for _ in asked]
+    pieces = split(request, DELETE, owners)
+    found = sorted(place for piece in pieces.values() for place in places(piece, DELETE))
+    assert found == sorted(asked)
+    answers = [deleted(piece, throttle) for throttle, piece in enumerate(pieces.values())]
+    whole = merged(request, DELETE, data.draw(st.permutations(answers)))
+    assert whole == deleted(request, len(pieces) - 1)
+
+
+def test_groups_in_their_order_and_who_was_not_asked_for_last() -> None:
+    request = DescribeGroupsRequest(groups=["a", "b", "c", "b"])
+    row = SPLITS["DescribeGroupsRequest"]
+    pieces = split(request, row, [(1,), (2,), (1,), (2,)])
+    assert [piece.groups for piece in pieces.values()] == [["a", "c"], ["b", "b"]]
+    one = described("c", "other", "a")
+    two = described("b")
+    whole = merged(request, row, [one, two])
+    assert [group.group_id for group in whole.groups] == ["a", "b", "c", "other"]
+
+
+def described(*groups: str) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(groups=[DescribedGroup(group_id=name) for name in groups])
+
+
+def test_resources_are_told_apart_by_type_and_name() -> None:
+    row = SPLITS["DescribeConfigsRequest"]
+    kinds = [(4, "1"), (2, "1"), (4, "2")]
+    request = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(resource_type=t, resource_name=n) for t, n in kinds]
+    )
+    pieces = split(request, row, [(1,), (1,), (2,)])
+
+    def answer(piece: Any) -> DescribeConfigsResponse:
+        found = [
+            DescribeConfigsResult(
+                resource_type=each.resource_type, resource_name=each.resource_name
+            )
+            for each in piece.resources
+        ]
+        return DescribeConfigsResponse(results=found[::-1])
+
+    whole = merged(request, row, [answer(piece) for piece in (pieces[2], pieces[1])])
+    assert [(each.resource_type, each.resource_name) for each in whole.results] == kinds
+
+
+def test_topics_by_name_and_by_id_are_the_same() -> None:
+    """Of two brokers one may speak the version that names topics by id alone."""
+    topic_id = Uuid(bytes(15) + b"7")
+    row = SPLITS["ProduceRequest"]
+    parts = [PartitionProduceData(index=at) for at in (0, 1)]
+    request = ProduceRequest(
+        topic_data=[TopicProduceData(name="a", topic_id=topic_id, partition_data=parts)]
+    )
+    pieces = split(request, row, [(1,), (2,)])
+    assert type(pieces[1].topic_data) is type(request.topic_data)  # which has `find`
+    by_id = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                topic_id=topic_id, partition_responses=[PartitionProduceResponse(index=1)]
+            )
+        ],
+        node_endpoints=[NodeEndpoint(node_id=1, host="a"), NodeEndpoint(node_id=2, host="b")],
+    )
+    by_name = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name="a", partition_responses=[PartitionProduceResponse(index=0, error_code=6)]
+            )
+        ],
+        node_endpoints=[NodeEndpoint(node_id=2, host="b"), NodeEndpoint(node_id=3, host="c")],
+    )
+    whole = merged(request, row, [by_id, by_name])
+    (topic,) = whole.responses
+    assert [(part.index, part.error_code) for part in topic.partition_responses] == [(0, 6), (1, 0)]
+    assert [node.node_id for node in whole.node_endpoints] == [1, 2, 3]
+
+
+def test_each_replica_says_what_it_did() -> None:
+    row = SPLITS["AlterReplicaLogDirsRequest"]
+    request = AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(
+                path=path, topics=[AlterReplicaLogDirTopic(name="t", partitions=[at])]
+            )
+            for at, path in enumerate(["/x", "/y"])
+        ]
+    )
+    pieces = split(request, row, [(1, 2), (2, 3)])
+    told = [[(d.path, d.topics[0].partitions) for d in piece.dirs] for piece in pieces.values()]
+    assert told == [[("/x", [0])], [("/x", [0]), ("/y", [1])], [("/y", [1])]]
+
+    def answer(piece: Any, code: int) -> AlterReplicaLogDirsResponse:
+        parts = [
+            AlterReplicaLogDirPartitionResult(partition_index=at, error_code=code)
+            for each in piece.dirs
+            for topic in each.topics
+            for at in topic.partitions
+        ]
+        topic = AlterReplicaLogDirTopicResult(topic_name="t", partitions=parts)
+        return AlterReplicaLogDirsResponse(results=[topic])
+
+    whole = merged(request, row, [answer(piece, node) for node, piece in pieces.items()])
+    (topic,) = whole.results
+    told_codes = [(part.partition_index, part.error_code) for part in topic.partitions]
+    assert told_codes == [(0, 1), (0, 2), (1, 2), (1, 3)]
+
+
+def test_the_answers_of_every_broker_as_one() -> None:
+    one = ListTransactionsResponse(
+        throttle_time_ms=5,
+        unknown_state_filters=["x", "y"],
+        transaction_states=[TransactionState(transactional_id="a")],
+    )
+    two = ListTransactionsResponse(
+        error_code=14,
+        unknown_state_filters=["y", "z"],
+        transaction_states=[TransactionState(transactional_id="b")],
+    )
+    whole = merged(ListTransactionsRequest(), None, [one, two])
+    assert whole.throttle_time_ms == 5
+    assert whole.error_code == 14
+    assert whole.unknown_state_filters == ["x", "y", "z"]
+    assert [state.transactional_id for state in whole.transaction_states] == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_an_empty_request_has_no_elements(name: str) -> None:
+    request: Struct = getattr(messages, name)()
+    assert elements_of(request, SPLITS[name]) == []  # type: ignore[arg-type]  # a request

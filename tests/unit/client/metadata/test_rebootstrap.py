@@ -1,0 +1,205 @@
+"""When no known broker answers, or must not be asked: back to the servers that were given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kproto import BrokerConnectionError, Client, ClientSettings, ConfigurationError
+from kproto.client.metadata.any_broker import reach_any
+from kproto.client.metadata.broker_selection import BrokerSelection
+from kproto.client.network.pool import ConnectionPool
+from kproto.client.observing.observer import Observer
+from kproto.client.settings import RecoveryStrategy, parse_bootstrap
+from kproto.messages import MetadataRequest, MetadataResponse
+from kproto.protocol.connection import ReceivedRequest
+from kproto.testing.clock import ManualClock
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
+from tests.unit.client.scripted_cluster import ScriptedCluster, scripted_cluster
+
+QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=2_000)
+REBOOTSTRAP_REQUIRED = 129
+
+
+def behind(vip: ScriptedBroker, cluster: ScriptedCluster, *, name: str = "first") -> None:
+    """Let a bootstrap server, which is none of its brokers, tell of a cluster."""
+    cluster.cluster_id = name
+    vip.answers[MetadataRequest] = cluster.metadata
+
+
+async def gone(cluster: ScriptedCluster) -> None:
+    for broker in cluster.brokers:
+        await broker.stop()
+
+
+async def test_all_brokers_are_others_by_now(caplog: pytest.LogCaptureFixture) -> None:
+    """As behind a load balancer whose name stays (KIP-899)."""
+    async with ScriptedBroker() as vip, scripted_cluster(2) as old, scripted_cluster(2) as new:
+        behind(vip, old)
+        old.topic("t", [0, 1])
+        async with Client(vip.bootstrap, QUICK) as client:
+            await client.topic("t")
+            assert await client.connection(0) is not await client.connection(1)
+            vip.hang_up()
+            await gone(old)
+            behind(vip, new, name="second")
+            new.topic("t", [1, 1])
+            found = await client.retrying(lambda: client.refresh(["t"]))
+            assert [part.leader for part in found[0].partitions.values()] == [1, 1]
+            assert {each.port for each in client.cluster.brokers.values()} == {
+                each.port for each in new.brokers
+            }
+    assert "the cluster has id second, and had first" in caplog.text
+
+
+async def test_who_is_not_to_go_back_does_not() -> None:
+    settings = ClientSettings(
+        retry_backoff_ms=1,
+        retry_backoff_max_ms=5,
+        delivery_timeout_ms=100,
+        metadata_recovery_strategy="none",
+    )
+    async with ScriptedBroker() as vip, scripted_cluster(2) as old:
+        behind(vip, old)
+        async with Client(vip.bootstrap, settings) as client:
+            await client.connection(1)
+            vip.hang_up()
+            await vip.until(lambda: not vip.writers)
+            await gone(old)
+            connections = vip.connections
+            with pytest.raises(BrokerConnectionError):
+                await client.retrying(lambda: client.refresh([]))
+            assert vip.connections == connections
+
+
+async def test_one_broker_that_is_away_is_passed_over() -> None:
+    async with scripted_cluster(3) as cluster, Client(cluster.bootstrap, QUICK) as client:
+        await cluster.brokers[0].stop()
+        await client.retrying(lambda: client.refresh([]))
+        cluster.up = [0, 1, 2]
+        await client.refresh([])
+        assert cluster.count(MetadataRequest)[0] == 1
+
+
+async def test_open_connections_take_turns() -> None:
+    async with scripted_cluster(3) as cluster, Client(cluster.bootstrap, QUICK) as client:
+        for node in (1, 2):
+            await client.connection(node)
+        before = cluster.count(MetadataRequest)
+        for _ in range(6):
+            await client.refresh([])
+        after = cluster.count(MetadataRequest)
+        assert [b - a for a, b in zip(before, after, strict=True)] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("strategy", ["rebootstrap", "none"])
+async def test_a_broker_says_that_the_client_must_go(
+    strategy: RecoveryStrategy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """KIP-1102."""
+    settings = ClientSettings(metadata_recovery_strategy=strategy)
+    async with ScriptedBroker() as vip, scripted_cluster(1) as old, scripted_cluster(1) as new:
+        behind(vip, old)
+        old.topic("t", [0])
+        async with Client(vip.bootstrap, settings) as client:
+            await client.topic("t")
+            kept = await client.connection(0)
+            old.error_code = REBOOTSTRAP_REQUIRED
+            vip.answers[MetadataRequest] = new.metadata
+            vip.hang_up()
+            await vip.until(lambda: not vip.writers)
+            if strategy == "none":
+                with pytest.raises(BrokerConnectionError, match="must bootstrap anew"):
+                    await client.refresh(["t"])
+                assert kept.usable
+                return
+            await client.refresh([])
+            assert not kept.usable
+            assert client.cluster.topics == {}
+            assert [each.port for each in client.cluster.brokers.values()] == [new.brokers[0].port]
+    assert f"going back to the bootstrap servers {vip.bootstrap}" in caplog.text
+
+
+async def test_one_that_says_so_for_ever_is_waited_for() -> None:
+    async with scripted_cluster(1) as cluster, Client(cluster.bootstrap, QUICK) as client:
+        codes = [REBOOTSTRAP_REQUIRED] * 5
+
+        def answer(asked: ReceivedRequest) -> MetadataResponse:
+            cluster.error_code = codes.pop() if codes else 0
+            return cluster.metadata(asked)
+
+        cluster.answer(MetadataRequest, answer)
+        with pytest.raises(BrokerConnectionError, match="must bootstrap anew"):
+            await client.refresh([])
+        await client.retrying(lambda: client.refresh([]))
+        assert not codes
+
+
+async def test_no_metadata_for_too_long(caplog: pytest.LogCaptureFixture) -> None:
+    """A broker that is known answers everything but that, and the bootstrap server is away."""
+    clock = ManualClock()
+    settings = replace(QUICK, max_idle_ms=0, reconnect_backoff_ms=0, reconnect_backoff_max_ms=0)
+    async with ScriptedBroker() as vip, scripted_cluster(1) as old, scripted_cluster(1) as new:
+        behind(vip, old)
+        async with Client(vip.bootstrap, settings, clock=clock) as client:
+            kept = await client._view.connection(0, owner=caplog)
+            await vip.stop()
+            old.answer(MetadataRequest, lambda asked: HANG_UP)
+            for waited in (0, 299_999):
+                await clock.advance(waited)
+                with pytest.raises(BrokerConnectionError):
+                    await client.refresh([])
+                assert kept.usable
+            await clock.advance(1)
+            with pytest.raises(BrokerConnectionError, match="no broker can be reached"):
+                await client.refresh([])
+            assert not kept.usable
+            assert client.cluster.brokers == {}
+            behind(vip, new, name="second")
+            await vip.start_again()
+            await client.refresh([])
+            assert client.cluster.cluster_id == "second"
+    assert "no metadata came for 300000 ms" in caplog.text
+    assert "the cluster has id second, and had first" in caplog.text
+
+
+async def test_without_a_time_to_wait_nothing_is_closed_while_metadata_comes() -> None:
+    async with (
+        scripted_cluster(1) as cluster,
+        Client(cluster.bootstrap, replace(QUICK, metadata_recovery_rebootstrap_trigger_ms=0)) as it,
+    ):
+        connection = await it.connection()
+        for _ in range(3):
+            await it.refresh([])
+        assert await it.connection() is connection
+        assert it.metrics()["metadata"]["rebootstraps"] == 0
+        cluster.answer(MetadataRequest, lambda asked: HANG_UP)
+        with pytest.raises(BrokerConnectionError):
+            await it.refresh([])
+        cluster.answer(MetadataRequest, cluster.metadata)
+        await it.refresh([])
+        assert it.metrics()["metadata"]["rebootstraps"] == 1
+
+
+async def test_who_must_be_waited_for_comes_last() -> None:
+    """After a failure a broker has its backoff; the clock stands still."""
+    async with ScriptedBroker() as away:
+        pass
+    async with ScriptedBroker() as broker:
+        servers = parse_bootstrap(f"{away.bootstrap},{broker.bootstrap}")
+        clock = ManualClock()
+        observer = Observer(None, clock.monotonic)
+        pool = ConnectionPool(servers, ClientSettings(), clock, observer)
+        with pytest.raises(BrokerConnectionError):
+            await pool.to(servers[0])
+        choosing = BrokerSelection(servers, goes_back=True)
+        assert (await reach_any(pool, choosing, servers)).address == servers[1]
+        await pool.close()
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(ConfigurationError, match=r"'never'; it must be 'rebootstrap' or 'none'"):
+        ClientSettings(metadata_recovery_strategy="never")  # type: ignore[arg-type]  # that is it
+    with pytest.raises(ConfigurationError, match="metadata_recovery_rebootstrap_trigger_ms"):
+        ClientSettings(metadata_recovery_rebootstrap_trigger_ms=-1)

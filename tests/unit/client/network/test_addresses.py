@@ -1,0 +1,182 @@
+"""A name of several addresses: each is tried, and a silent one holds up none of the others."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kproto.client import ClientSettings
+from kproto.client.network import addresses
+from kproto.client.network import handshake as opening
+from kproto.client.network.addresses import Target, Targets, in_turns, look_up
+from kproto.client.network.connection import BrokerConnection
+from kproto.client.network.node_state import NodeState
+from kproto.client.settings import Address
+from kproto.clock import SYSTEM_CLOCK
+from kproto.wire.errors import BrokerConnectionError, ProtocolError, RequestTimeoutError
+from tests.unit.client.scripted_broker import ScriptedBroker
+
+
+def at(ip: str, port: int = 1) -> Target:
+    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+    return Target(family, (ip, port))
+
+
+def test_families_take_turns_and_each_address_comes_once() -> None:
+    found = [at("::1"), at("::2"), at("10.0.0.1"), at("10.0.0.1"), at("10.0.0.2"), at("::3")]
+    assert [each.ip for each in in_turns(found)] == ["::1", "10.0.0.1", "::2", "10.0.0.2", "::3"]
+
+
+@pytest.mark.parametrize(
+    ("failed", "order"), [(None, "abc"), ("a", "bca"), ("b", "cab"), ("c", "abc"), ("gone", "abc")]
+)
+def test_the_next_attempt_begins_behind_what_failed(failed: str | None, order: str) -> None:
+    assert [each.ip for each in in_turns([at("a"), at("b"), at("c")], failed)] == list(order)
+
+
+async def test_an_address_is_no_name_to_look_up() -> None:
+    assert [each.ip for each in await look_up(Address("127.0.0.1", 9))] == ["127.0.0.1"]
+    assert [each.ip for each in await look_up(Address("::1", 9))] == ["::1"]
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """A port of 127.0.0.9 whose backlog is full: what connects there gets no answer."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.9", 0))
+        server.listen(0)
+        port = server.getsockname()[1]
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(("127.0.0.9", port))
+        yield port
+        for each in waiting:
+            each.close()
+
+
+def names(monkeypatch: pytest.MonkeyPatch, *targets: Target) -> None:
+    async def looked_up(address: Address) -> list[Target]:
+        return list(targets)
+
+    monkeypatch.setattr(opening, "look_up", looked_up)
+
+
+NAME = Address("kafka.example", 9092)
+
+
+async def opened(**settings: int) -> BrokerConnection:
+    return await BrokerConnection.open(NAME, ClientSettings(**settings))  # type: ignore[arg-type]
+
+
+async def test_one_that_is_silent_costs_a_moment(
+    monkeypatch: pytest.MonkeyPatch, silent: int
+) -> None:
+    async with ScriptedBroker() as broker:
+        names(monkeypatch, at("127.0.0.9", silent), at("127.0.0.1", broker.port))
+        begun = asyncio.get_running_loop().time()
+        connection = await opened(connect_timeout_ms=15_000)
+        assert asyncio.get_running_loop().time() - begun < 5
+        assert connection.target == at("127.0.0.1", broker.port)
+        await connection.close()
+
+
+async def test_all_that_are_silent_are_named(monkeypatch: pytest.MonkeyPatch, silent: int) -> None:
+    names(monkeypatch, at("127.0.0.9", silent), at("127.0.0.9", silent), at("127.0.0.8", 1))
+    with pytest.raises(BrokerConnectionError) as told:
+        await opened(connect_timeout_ms=400)
+    assert "its 2 addresses failed" in str(told.value)
+    assert "127.0.0.8: cannot connect: Connection refused" in str(told.value)
+    assert "127.0.0.9: no broker answered within 400 ms" in str(told.value)
+
+
+async def test_one_that_refuses_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ScriptedBroker() as broker:
+        names(monkeypatch, at("127.0.0.8", 1), at("127.0.0.1", broker.port))
+        connection = await opened()
+        assert connection.target == at("127.0.0.1", broker.port)
+        await connection.close()
+
+
+async def test_one_that_is_no_broker_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    other = await asyncio.start_server(hang_up, "127.0.0.8", 0)
+    port = other.sockets[0].getsockname()[1]
+    async with other, ScriptedBroker() as broker:
+        names(monkeypatch, at("127.0.0.8", port), at("127.0.0.1", broker.port))
+        connection = await opened()
+        assert connection.target == at("127.0.0.1", broker.port)
+        await connection.close()
+
+
+async def test_one_that_accepts_and_says_nothing_leaves_time_for_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    other = await asyncio.start_server(say_nothing, "127.0.0.8", 0)
+    port = other.sockets[0].getsockname()[1]
+    async with other, ScriptedBroker() as broker:
+        names(monkeypatch, at("127.0.0.8", port), at("127.0.0.1", broker.port))
+        connection = await opened(connect_timeout_ms=600)
+        assert connection.target == at("127.0.0.1", broker.port)
+        await connection.close()
+
+
+async def test_the_attempt_behind_a_failure_begins_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with ScriptedBroker() as broker:
+        names(monkeypatch, at("127.0.0.2", broker.port), at("127.0.0.1", broker.port))
+        settings = ClientSettings()
+        reach = NodeState(settings)
+        reach.failed(BrokerConnectionError("lost"), 0.0, 0.5, "127.0.0.2")
+        connection = await BrokerConnection.open(NAME, settings, node_state=reach)
+        assert connection.target == at("127.0.0.1", broker.port)
+        await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("errors", "kind"),
+    [
+        ([RequestTimeoutError("late"), RequestTimeoutError("later")], RequestTimeoutError),
+        ([ProtocolError("a web server"), ProtocolError("another")], ProtocolError),
+        ([ProtocolError("a web server"), RequestTimeoutError("late")], BrokerConnectionError),
+    ],
+)
+def test_what_several_failures_come_to(errors: list[Any], kind: type[Exception]) -> None:
+    targets = Targets(NAME, [])
+    for number, error in enumerate(errors):
+        targets.failed(at(f"10.0.0.{number}"), error)
+    failure = targets.failure()
+    assert type(failure) is kind
+    assert f"10.0.0.0: {errors[0]}; 10.0.0.1: {errors[1]}" in str(failure)
+
+
+async def test_those_that_lose_the_race_are_closed_and_may_be_tried_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first takes its time; meanwhile the second is there."""
+    made: list[socket.socket] = []
+
+    async def connected(target: Target) -> socket.socket:
+        if target.ip == "slow":
+            await asyncio.sleep(60)
+        made.append(socket.socket())
+        return made[-1]
+
+    monkeypatch.setattr(addresses, "_connected", connected)
+    monkeypatch.setattr(addresses, "NEXT_ADDRESS_S", 0.01)
+    targets = Targets(NAME, [at("slow"), at("quick")])
+    found, target = await targets.connect(SYSTEM_CLOCK)
+    assert target.ip == "quick"
+    assert [each.ip for each in targets.left] == ["slow"]
+    found.close()

@@ -1,0 +1,208 @@
+"""SASL sessions that end: a new one is begun, and nothing is lost or repeated (KIP-368)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kproto import BearerToken, Client, ClientSettings, OAuthBearer
+from kproto.client.network.connection import BrokerConnection
+from kproto.client.settings import Address
+from kproto.messages import (
+    FetchRequest,
+    FetchResponse,
+    MetadataRequest,
+    MetadataResponse,
+    SaslHandshakeRequest,
+)
+from kproto.security.authentication import Authentication
+from kproto.testing.clock import ManualClock
+from kproto.wire.errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+)
+from tests.unit.client.network.secured import (
+    connected,
+    who,
+)
+from tests.unit.client.scripted_broker import Stored
+from tests.unit.client.secured_broker import (
+    SECRET,
+    SecuredBroker,
+)
+
+# --- Sessions that end ---
+
+
+def ever_new(tokens: Iterator[str]) -> OAuthBearer:
+    return OAuthBearer(lambda: next(tokens))
+
+
+async def test_authenticating_again_loses_and_repeats_nothing() -> None:
+    broker = SecuredBroker(mechanisms=("SCRAM-SHA-256",), lifetime_ms=100)
+    sent = 0
+    async with broker, connected(broker, sasl=who("SCRAM-SHA-256")) as connection:
+
+        async def ask() -> None:
+            nonlocal sent
+            while broker.authentications < 5:
+                sent += 1
+                assert (await connection.request(MetadataRequest())).cluster_id == "scripted"
+
+        await asyncio.gather(*(ask() for _ in range(30)))
+        assert broker.count(MetadataRequest) == sent >= 30
+        assert broker.connections == 1
+        order = [type(each.message).__name__ for each in broker.asked]
+        for at, name in enumerate(order):
+            if name == "SaslHandshakeRequest":  # nothing comes between
+                assert order[at + 1 : at + 3] == ["SaslAuthenticateRequest"] * 2
+
+
+async def test_a_producer_in_use_through_sessions() -> None:
+    broker = SecuredBroker({"t": 1}, mechanisms=("SCRAM-SHA-256",), lifetime_ms=100)
+    async with broker:
+        stored = Stored(broker)
+        sent: list[bytes] = []
+        client = Client(broker.bootstrap, sasl=who("SCRAM-SHA-256"))
+        async with client, client.producer() as producer:
+            while broker.authentications < 6:
+                sent += [f"{len(sent) + at}".encode() for at in range(20)]
+                deliveries = [await producer.enqueue("t", value) for value in sent[-20:]]
+                await asyncio.sleep(0)
+                sent.append(f"{len(sent)}".encode())
+                await producer.send("t", sent[-1])
+                await asyncio.gather(*deliveries)
+        assert stored.values() == sent
+        assert broker.connections == 1
+
+
+async def test_what_is_under_way_is_answered_and_what_comes_waits() -> None:
+    clock = ManualClock()
+    broker = SecuredBroker(mechanisms=("PLAIN",), lifetime_ms=60_000)
+    async with (
+        broker,
+        connected(broker, sasl=who("PLAIN"), clock=clock, request_timeout_ms=60_000) as connection,
+    ):
+        release = asyncio.Event()
+
+        async def answer(asked: Any) -> MetadataResponse:
+            await release.wait()
+            return MetadataResponse(cluster_id="slow")
+
+        broker.answers[MetadataRequest] = answer
+        slow = asyncio.create_task(connection.request(MetadataRequest(), timeout_ms=600_000))
+        await broker.until(lambda: broker.count(MetadataRequest) == 1)
+        assert clock.next_timer_ms is not None
+        assert 0.85 * 60_000 <= clock.next_timer_ms <= 0.95 * 60_000
+        await clock.advance(57_001)
+        told: list[Any] = []
+        request = MetadataRequest()
+        assert not connection.post(request, version=9, tell=told.append), "it has to wait"
+        behind = asyncio.create_task(connection.request(FetchRequest(), timeout_ms=600_000))
+        broker.answers[FetchRequest] = lambda asked: FetchResponse()
+        await clock.advance(10)
+        assert broker.count(FetchRequest) == 0
+        release.set()
+        assert (await slow).cluster_id == "slow"
+        await behind
+        names = [type(each.message).__name__ for each in broker.asked]
+        assert names[-4:] == [
+            "MetadataRequest",
+            "SaslHandshakeRequest",
+            "SaslAuthenticateRequest",
+            "FetchRequest",
+        ]
+        assert broker.authentications == 2
+        assert connection.post(request, version=9, tell=told.append), "all is as before"
+        await broker.until(lambda: bool(told))
+
+
+async def test_a_token_that_is_refused_in_use() -> None:
+    clock = ManualClock()
+    broker = SecuredBroker(mechanisms=("OAUTHBEARER",), lifetime_ms=60_000)
+    tokens = iter([SECRET, "revoked-token"])
+    async with broker, connected(broker, sasl=ever_new(tokens), clock=clock) as connection:
+        await connection.request(MetadataRequest())
+        while broker.count(SaslHandshakeRequest) < 2:
+            await clock.advance(1_000)
+            await asyncio.sleep(0.001)
+        with pytest.raises(AuthenticationError, match="refused the OAUTHBEARER authentication"):
+            await connection.request(MetadataRequest())
+        assert not connection.usable
+
+
+async def test_an_issuer_that_is_away_is_asked_until_the_session_ends() -> None:
+    clock = ManualClock()
+    asked_at: list[float] = []
+
+    def token() -> BearerToken:
+        asked_at.append(clock.monotonic())
+        if 1 < len(asked_at) < 4:
+            raise OSError(SECRET)
+        return BearerToken(SECRET)
+
+    broker = SecuredBroker(mechanisms=("OAUTHBEARER",), lifetime_ms=60_000)
+    async with (
+        broker,
+        connected(
+            broker, sasl=OAuthBearer(token), clock=clock, request_timeout_ms=60_000
+        ) as connection,
+    ):
+        await clock.advance(59_900)
+        await broker.until(lambda: broker.authentications == 2)
+        assert len(asked_at) == 4
+        assert connection.usable
+
+
+async def test_closing_while_a_token_is_waited_for() -> None:
+    clock = ManualClock()
+    calls = 0
+
+    async def token() -> str:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            await asyncio.sleep(3_600)
+        return SECRET
+
+    broker = SecuredBroker(mechanisms=("OAUTHBEARER",), lifetime_ms=60_000)
+    async with broker, connected(broker, sasl=OAuthBearer(token), clock=clock) as connection:
+        while calls < 2:
+            await clock.advance(1_000)
+        await connection.request(MetadataRequest())
+    tasks = [task for task in asyncio.all_tasks() if "authenticate" in repr(task)]
+    assert not tasks
+
+
+async def test_a_connection_that_is_lost_as_its_last_answer_is_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = ManualClock()
+    broker = SecuredBroker(mechanisms=("SCRAM-SHA-256",), lifetime_ms=60_000)
+    lost = threading.Event()
+    check = Authentication.next
+
+    def check_until_it_is_lost(self: Authentication, answer: Any) -> Any:
+        step = check(self, answer)
+        if step is None:
+            assert lost.wait(10)
+        return step
+
+    monkeypatch.setattr(Authentication, "next", check_until_it_is_lost)
+    async with broker:
+        address = Address("127.0.0.1", broker.port)
+        settings = ClientSettings(sasl=who("SCRAM-SHA-256"))
+        opening = asyncio.create_task(BrokerConnection.open(address, settings, clock))
+        await broker.until(lambda: broker.authentications == 1)
+        for writer in broker.writers:
+            writer.close()
+        await broker.until(lambda: not broker.writers)
+        await asyncio.sleep(0.05)
+        lost.set()
+        with pytest.raises(BrokerConnectionError, match="the broker closed the connection"):
+            await opening
+        assert clock.next_timer_ms is None, "nobody authenticates again"

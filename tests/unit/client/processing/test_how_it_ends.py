@@ -1,0 +1,311 @@
+"""How `run` ends: by `Stop`, a signal, a cancellation and `close`; what is in hand is finished."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kproto import ConfigurationError, DeliveryError, NewTopic, Record, Retries, Stop
+from kproto.broker import Delay
+from kproto.messages import OffsetCommitRequest
+from tests.unit.client.processing.orders import DEAD, SETTINGS, Orders, orders, until
+
+NO_RETRIES = Retries(0)
+
+
+async def until_there_are(it: Orders, count: int) -> None:
+    while len(it.handled) < count:  # noqa: ASYNC110 - a handler notes it, and no event
+        await asyncio.sleep(0)
+
+
+async def test_stop_leaves_its_record_unless_that_is_done() -> None:
+    async with orders(9) as it:
+        for at, done in ((3, False), (5, True)):
+            async with it.consumer() as consumer:
+
+                async def handle(record: Record, at: int = at, done: bool = done) -> None:
+                    it.note(record)
+                    if record.offset == at:
+                        raise Stop("enough", done=done)
+
+                await consumer.run(handle)
+        assert it.handled == [(0, each) for each in (0, 1, 2, 3, 3, 4, 5)]
+        assert await it.committed(0) == [6]
+
+
+async def test_what_is_in_hand_is_finished_and_nothing_done_comes_again() -> None:
+    """Also not where it is behind a record of another key that is not done."""
+    async with orders(300) as it:
+        for _ in range(5):
+            async with it.consumer() as consumer:
+                begun = len(it.handled)
+
+                async def handle(record: Record, begun: int = begun) -> None:
+                    for _ in range(20 if record.key == b"k1" else 1):
+                        await asyncio.sleep(0)
+                    it.note(record)
+                    if len(it.handled) == begun + 8:
+                        raise Stop(done=True)
+
+                await consumer.run(handle, order="key")
+        assert len(it.handled) == len(set(it.handled))
+        (committed,) = await it.committed(0)
+        assert committed is not None
+        assert committed < len(it.handled), "nothing was done behind a record that was not"
+        async with it.consumer() as consumer:
+            while len(it.handled) < 300:
+                it.note(await anext(aiter(consumer)))
+        assert sorted(it.handled) == [(0, at) for at in range(300)]
+        assert await it.committed(0) == [300]
+
+
+async def test_a_signal_has_what_is_in_hand_finished() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    async with orders(9) as it, it.consumer() as consumer:
+
+        async def handle(record: Record) -> None:
+            if record.offset == 4:
+                os.kill(os.getpid(), signal.SIGTERM)
+                for _ in range(20):
+                    await asyncio.sleep(0)
+            it.note(record)
+
+        assert (await consumer.run(handle)).handled == 5
+        assert it.handled == [(0, at) for at in range(5)]
+        assert await it.committed(0) == [5]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+async def test_a_second_signal_has_it_cancelled() -> None:
+    async with orders(9) as it, it.consumer() as consumer:
+
+        async def handle(record: Record) -> None:
+            it.note(record)
+            if record.offset == 4:
+                os.kill(os.getpid(), signal.SIGUSR1)
+                await asyncio.sleep(0.01)
+                os.kill(os.getpid(), signal.SIGUSR1)
+                await asyncio.Event().wait()
+
+        await consumer.run(handle, stop_on=[signal.SIGUSR1])
+        assert await it.committed(0) == [4]
+
+
+async def test_several_are_told_of_a_signal_and_a_handler_of_the_loop_stays() -> None:
+    async with orders(1) as it, it.consumer() as one, it.consumer(group="other") as other:
+        loop = asyncio.get_running_loop()
+        told: list[str] = []
+
+        async def handle(record: Record) -> None:
+            it.note(record)
+            if len(it.handled) == 2:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        await asyncio.gather(one.run(handle), other.run(handle))
+        loop.add_signal_handler(signal.SIGTERM, lambda: told.append("own"))
+        try:
+            await it.send([b"more"])
+
+            async def once(record: Record) -> None:
+                os.kill(os.getpid(), signal.SIGTERM)
+                await asyncio.sleep(0.01)
+                assert told == ["own"]
+                raise Stop
+
+            await one.run(once)
+            with pytest.raises(ConfigurationError, match="has a handler of SIGTERM already"):
+                await one.run(once, stop_on=[signal.SIGTERM])
+        finally:
+            loop.remove_signal_handler(signal.SIGTERM)
+
+
+async def test_cancelled_it_finishes_what_is_in_hand() -> None:
+    async with orders(9) as it, it.consumer() as consumer:
+        begun = asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            if record.offset == 4:
+                begun.set()
+                for _ in range(20):
+                    await asyncio.sleep(0)
+            it.note(record)
+
+        running = asyncio.create_task(consumer.run(handle))
+        await begun.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert len(it.handled) == 5
+        assert await it.committed(0) == [5]
+
+
+async def test_cancelled_it_says_what_else_would_have_ended_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with orders(1) as it, it.consumer() as consumer:
+        begun, may_fail = asyncio.Event(), asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            begun.set()
+            await may_fail.wait()
+            raise ValueError("not paid")
+
+        running = asyncio.create_task(consumer.run(handle, retries=0))
+        await begun.wait()
+        running.cancel()
+        await asyncio.sleep(0)
+        may_fail.set()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert "nobody was told: ValueError: not paid; raised by the handler of orders[0]" in (
+            caplog.text
+        )
+
+
+async def test_what_takes_longer_than_the_drain_is_cancelled_and_comes_again() -> None:
+    async with orders(9) as it, it.consumer() as consumer:
+        cancelled = []
+
+        async def handle(record: Record) -> None:
+            it.note(record)
+            if record.offset == 4:
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    cancelled.append(record.offset)
+                    raise
+
+        running = asyncio.create_task(consumer.run(handle, drain_timeout_ms=20))
+        await until_there_are(it, 5)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert cancelled == [4]
+        assert await it.committed(0) == [4]
+
+
+async def test_the_commit_at_the_end_has_what_is_left_of_the_drain(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = replace(SETTINGS, error_flush_ms=20)
+    async with orders(1, settings=settings) as it:
+
+        async def handle(record: Record) -> None:
+            await it.broker.close()
+            raise Stop(done=True)
+
+        with suppress(LookupError):
+            async with it.consumer() as consumer:
+                assert (await consumer.run(handle, drain_timeout_ms=20)).handled == 1
+                assert "what is done was not committed at the end of run()" in caplog.text
+                raise LookupError  # with an error, closing has error_flush_ms
+
+
+@pytest.mark.parametrize("end", ["error", "dead letter", "cancelled"])
+async def test_the_commit_at_the_end_has_it_however_it_ends(end: str) -> None:
+    settings = replace(SETTINGS, error_flush_ms=20)
+    async with orders(9, settings=settings, topics=[]) as it:
+        await it.client.create_topics(NewTopic(DEAD, 1, configs={"max.message.bytes": "100"}))
+        it.broker.control(lambda received: Delay(300), request=OffsetCommitRequest)
+
+        async def handle(record: Record) -> None:
+            if record.offset == 4:
+                if end == "cancelled":
+                    running.cancel()
+                raise ValueError("not paid")
+
+        async def run() -> None:
+            dead = DEAD if end == "dead letter" else None
+            given: Any = {"dead_letter_topic": dead, "commit_interval_ms": 60_000}
+            async with it.consumer() as consumer:
+                await consumer.run(handle, retries=0, **given)
+
+        raised = asyncio.CancelledError if end == "cancelled" else ValueError
+        running = asyncio.create_task(run())
+        with pytest.raises(DeliveryError if end == "dead letter" else raised):
+            await running
+        assert await it.committed(0) == [4]
+
+
+@pytest.mark.parametrize(("cancelled", "drain_timeout_ms"), [(0, 20), (1, 20), (2, 60_000)])
+async def test_a_commit_that_is_not_answered_holds_up_no_end(
+    cancelled: int, drain_timeout_ms: int
+) -> None:
+    """Cancelled once more, `run` gives it no more than `error_flush_ms`."""
+    settings = replace(SETTINGS, error_flush_ms=20)
+    async with orders(9, settings=settings) as it:
+        it.broker.control(lambda received: Delay(60_000), request=OffsetCommitRequest)
+        begun = asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            if record.offset == 4:
+                begun.set()
+                if cancelled:
+                    await asyncio.Event().wait()
+                raise ValueError("not paid")
+
+        async def run() -> None:
+            async with it.consumer() as consumer:
+                await consumer.run(handle, retries=0, drain_timeout_ms=drain_timeout_ms)
+
+        running = asyncio.create_task(run())
+        await begun.wait()
+        for _ in range(cancelled):
+            running.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError if cancelled else ValueError):
+            await running
+
+
+async def test_a_handler_that_keeps_its_cancellation_to_itself_is_waited_for() -> None:
+    async with orders(9) as it, it.consumer() as consumer:
+
+        async def handle(record: Record) -> None:
+            if record.offset == 4:
+                for _ in range(2):
+                    try:
+                        await asyncio.sleep(0.05)
+                    except asyncio.CancelledError:
+                        it.handled.append((9, 9))
+            it.note(record)
+
+        running = asyncio.create_task(consumer.run(handle, drain_timeout_ms=0))
+        await until_there_are(it, 4)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert it.handled == [*((0, at) for at in range(4)), (9, 9), (0, 4)]
+        assert await it.committed(0) == [5]
+
+
+async def test_a_closed_consumer_has_it_end() -> None:
+    async with orders(9) as it, it.consumer() as consumer:
+        begun = asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            begun.set()
+            for _ in range(5):
+                await asyncio.sleep(0)
+            it.note(record)
+
+        running = asyncio.create_task(consumer.run(handle))
+        await begun.wait()
+        await consumer.close()
+        assert (await running).handled == len(it.handled) > 0
+        assert await it.committed(0) == [len(it.handled)]
+
+
+async def test_reading_goes_on_behind_what_is_done() -> None:
+    async with orders(900) as it, it.consumer() as consumer:
+        await consumer.run(until(it, 5), order="key")
+        done = len(it.handled)
+        assert (await anext(aiter(consumer))).offset == done
+        it.handled.clear()
+        await consumer.run(until(it, 3))
+        assert it.handled == [(0, done + 1), (0, done + 2), (0, done + 3)]

@@ -1,0 +1,356 @@
+"""Partitions that go while their records are handled: finished, committed, then given up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from kproto import GroupConsumer, Record, Retries, RunSummary, Stop
+from kproto.testing.clock import ManualClock
+from tests.unit.client.consumer.grouped import FAR, Group, group
+from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE
+
+
+@dataclass
+class Handled:
+    """Records that are handled one after the other by whoever `lets` them."""
+
+    it: Group
+    consumer: GroupConsumer
+    begun: list[tuple[int, int]] = field(default_factory=list)
+    ended: list[tuple[int, int]] = field(default_factory=list)
+    cancelled: list[tuple[int, int]] = field(default_factory=list)
+    gates: dict[tuple[int, int], asyncio.Event] = field(default_factory=dict)
+    fails: set[tuple[int, int]] = field(default_factory=set)
+    running: asyncio.Task[RunSummary] | None = None
+
+    def gate(self, partition: int, offset: int) -> asyncio.Event:
+        return self.gates.setdefault((partition, offset), asyncio.Event())
+
+    async def handle(self, record: Record) -> None:
+        key = (record.partition, record.offset)
+        self.begun.append(key)
+        if key in self.gates:
+            try:
+                await self.gates[key].wait()
+            except asyncio.CancelledError:
+                self.cancelled.append(key)
+                raise
+        if key in self.fails:
+            raise ValueError
+        self.ended.append(key)
+
+    async def until(self, *begun: tuple[int, int]) -> None:
+        """Wait until these were begun."""
+        while not set(begun) <= set(self.begun):  # noqa: ASYNC110 - a list, and no event
+            await asyncio.sleep(0)
+
+    @property
+    def committed(self) -> dict[Any, int]:
+        return {place: its[0] for place, its in self.it.coordinator.offsets.items()}
+
+
+@asynccontextmanager
+async def handled(
+    *partitions: list[bytes], gates: list[tuple[int, int]], given: Any = None, **settings: Any
+) -> AsyncIterator[Handled]:
+    """All partitions are assigned and handled; records with a gate wait for it."""
+    async with group(*partitions) as it, it.consumer(**settings) as consumer:
+        await it.owner.assign([("t", at) for at in range(len(partitions))])
+        scene = Handled(it, consumer)
+        for each in gates:
+            scene.gate(*each)
+        scene.running = asyncio.create_task(consumer.run(scene.handle, **(given or {})))
+        await scene.until(*gates)
+        try:
+            yield scene
+        finally:
+            for gate in scene.gates.values():
+                gate.set()
+            if not scene.running.done():
+                scene.running.cancel()
+            await asyncio.wait([scene.running])
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+async def test_what_is_in_hand_is_waited_for_and_committed_and_no_more_is_begun(order: Any) -> None:
+    gates = [(0, 4)]
+    async with handled(TEN, THREE, gates=gates, given={"order": order, "workers": 1}) as it:
+        going = asyncio.create_task(it.it.owner.revoke([P0], FAR))
+        await it.it.client.refresh(["t"])
+        assert not going.done()
+        assert it.committed == {}
+        it.gate(0, 4).set()
+        await going
+        assert it.committed[P0] == 5
+        await it.until((1, 2))
+        assert [offset for partition, offset in it.ended if partition == 0] == [0, 1, 2, 3, 4]
+        assert it.consumer.assignment == {P1}
+
+
+async def test_what_lies_before_a_record_that_is_done_is_finished_too() -> None:
+    """One of its key is in hand: the others behind that are done, and would come again."""
+    async with handled(TEN, gates=[(0, 0)], given={"order": "none", "workers": 2}) as it:
+        await it.until((0, 9))
+        await asyncio.sleep(0)
+        going = asyncio.create_task(it.it.owner.revoke([P0], FAR))
+        await it.it.client.refresh(["t"])
+        assert not going.done()
+        it.gate(0, 0).set()
+        await going
+        assert it.committed[P0] == 10
+
+
+async def test_it_is_given_up_when_its_time_is_over_and_its_handler_is_cancelled() -> None:
+    async with handled(TEN, gates=[(0, 4)]) as it:
+        await it.it.owner.revoke([P0], it.it.client._view.clock.monotonic() + 0.02)
+        assert it.committed[P0] == 4
+        await asyncio.sleep(0)
+        assert it.cancelled == [(0, 4)]
+
+
+@pytest.mark.parametrize("cancel_lost", [True, False])
+async def test_what_is_lost_is_cancelled_or_ends_and_counts_for_nothing(cancel_lost: bool) -> None:
+    given = {"cancel_lost": cancel_lost}
+    async with handled(TEN, THREE, gates=[(0, 4), (1, 1)], given=given) as it:
+        await it.it.owner.on_partitions_lost([P0])
+        assert it.it.owner.owned_partitions() == [P1]
+        await it.it.client.refresh(["t"])
+        assert it.cancelled == ([(0, 4)] if cancel_lost else [])
+        it.gate(0, 4).set()
+        it.gate(1, 1).set()
+        await it.until((1, 2))
+        await it.consumer.commit()
+        assert P0 not in it.committed
+        assert (0, 5) not in it.begun
+
+
+async def test_one_that_comes_back_begins_at_its_commit_whatever_the_old_handler_does() -> None:
+    async with handled(TEN, gates=[(0, 4)], given={"cancel_lost": False, "workers": 1}) as it:
+        it.it.coordinator.offsets[P0] = (2, -1, "")
+        await it.it.owner.on_partitions_lost([P0])
+        await it.it.owner.assign([P0])
+        await it.it.client.refresh(["t"])
+        before = len(it.begun)
+        it.gate(0, 4).set()
+        await it.until((0, 9))
+        assert it.begun[before:] == [(0, at) for at in range(2, 10)]
+        await it.consumer.commit()
+        assert it.committed[P0] == 10
+
+
+async def test_who_is_slow_is_told_by_the_record_in_hand_and_not_by_others() -> None:
+    """Others that go on do not hide one that hangs; and while each ends in time, nobody is slow."""
+    clock = ManualClock()
+    async with (
+        group(TEN, [b"x"] * 30, clock=clock) as it,
+        it.consumer(max_poll_interval_ms=500) as consumer,
+    ):
+        await it.owner.assign([P0, P1])
+        counts = [0, 0]
+
+        async def handle(record: Record) -> None:
+            counts[record.partition] += 1
+            if (record.partition, record.offset) == (0, 4):
+                await asyncio.Event().wait()
+            elif record.partition == 1:
+                await clock.sleep(0.05)
+
+        running = asyncio.create_task(consumer.run(handle, drain_timeout_ms=0))
+        while not counts[1] or counts[0] < 5:  # noqa: ASYNC110 - a count
+            await asyncio.sleep(0)
+        asked = it.member.asks
+        for at in range(10):
+            assert not it.owner.poll_interval_exceeded(clock.monotonic())
+            await clock.advance(50)
+            while counts[1] < at + 2:  # noqa: ASYNC110 - a count
+                await asyncio.sleep(0)
+        assert not it.owner.poll_interval_exceeded(clock.monotonic())
+        await clock.advance(1)
+        assert it.owner.poll_interval_exceeded(clock.monotonic())
+        # The member leaves then; it comes back once the handler has ended, and not before.
+        await it.owner.on_partitions_lost([P0, P1])
+        assert not it.owner.poll_interval_exceeded(clock.monotonic())
+        assert it.member.asks == asked
+        while it.member.asks == asked:  # noqa: ASYNC110 - a count
+            await asyncio.sleep(0)
+        running.cancel()
+        await clock.advance(1)
+        await asyncio.wait([running])
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+async def test_a_record_that_waits_to_be_tried_again_does_not_hold_up_a_rebalance(
+    order: Any,
+) -> None:
+    """Unless one behind it is done: here none is."""
+    async with group(TEN) as it, it.consumer() as consumer:
+        await it.owner.assign([P0])
+        failed = asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            if record.offset == 3:
+                failed.set()
+                raise ValueError
+
+        retries = Retries(5, backoff_ms=1_000_000, backoff_max_ms=1_000_000)
+        running = asyncio.create_task(
+            consumer.run(handle, retries=retries, order=order, max_ahead=1)
+        )
+        await failed.wait()
+        await it.owner.revoke([P0], FAR)
+        assert it.coordinator.committed == [{P0: 3}]
+        running.cancel()
+        await asyncio.wait([running])
+
+
+async def test_it_asks_for_more_when_nothing_that_was_lost_is_in_hand_any_more() -> None:
+    given = {"cancel_lost": False}
+    async with handled(TEN, THREE, gates=[(0, 4), (1, 1)], given=given) as it:
+        await it.it.owner.on_partitions_lost([P0, P1])
+        asked = it.it.member.asks
+        it.gate(0, 4).set()
+        await it.it.client.refresh(["t"])
+        assert (0, 4) in it.ended
+        assert it.it.member.asks == asked
+        it.gate(1, 1).set()
+        await it.it.client.refresh(["t"])
+        assert it.it.member.asks > asked
+
+
+async def test_what_fails_in_a_partition_that_was_lost_is_nobodys_business() -> None:
+    async with group(TEN) as it, it.consumer() as consumer:
+        await it.owner.assign([P0])
+        begun, lost = asyncio.Event(), asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            begun.set()
+            await lost.wait()
+            raise ValueError
+
+        running = asyncio.create_task(consumer.run(handle, retries=0, cancel_lost=False))
+        await begun.wait()
+        await it.owner.on_partitions_lost([P0])
+        lost.set()
+        for _ in range(3):
+            await it.client.refresh(["t"])
+        assert not running.done()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+
+async def test_nothing_is_begun_while_others_may_have_the_partitions() -> None:
+    """As the machine was asleep: the member knows soon whether it still has them.
+
+    The first record is a portion of its own.
+    """
+    async with handled(TEN, gates=[(0, 0)], given={"workers": 1}) as it:
+        it.it.member.assignment_valid_until = 0.0
+        it.gate(0, 0).set()
+        await it.it.client.refresh(["t"])
+        await asyncio.sleep(0.02)
+        assert it.begun == [(0, 0)]
+        it.it.member.assignment_valid_until = float("inf")
+        await it.until((0, 9))
+
+
+async def test_what_asking_for_records_raises_ends_it_and_what_is_done_is_committed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.ERROR)
+
+    def on_revoked(places: list[tuple[str, int]]) -> None:
+        if P1 in places:
+            raise OSError("no disk")
+
+    async with handled(TEN, THREE, gates=[(0, 4), (1, 2)], on_revoked=on_revoked) as it:
+        going = asyncio.create_task(it.it.owner.revoke([P1], FAR))
+        it.gate(1, 2).set()
+        await going
+        it.gate(0, 4).set()
+        assert it.running is not None
+        with pytest.raises(OSError, match="no disk"):
+            await it.running
+        assert it.committed[P0] >= 5
+
+
+async def test_stop_while_partitions_go() -> None:
+    async with group(TEN, THREE) as it, it.consumer() as consumer:
+        await it.owner.assign([P0, P1])
+        going: list[asyncio.Task[None]] = []
+
+        async def handle(record: Record) -> None:
+            if (record.partition, record.offset) == (0, 4):
+                going.append(asyncio.create_task(it.owner.revoke([P0, P1], FAR)))
+                await asyncio.sleep(0)
+                raise Stop
+
+        await consumer.run(handle)
+        await going[0]
+        offsets = {place: its[0] for place, its in it.coordinator.offsets.items()}
+        assert offsets[P0] == 4
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_what_is_not_done_is_not_passed_by_though_run_ends_as_its_partition_goes(
+    order: Any, is_cancelled: bool
+) -> None:
+    """The last commit of the partition may come when nobody handles its records any more."""
+    over = asyncio.Event()
+
+    async def on_revoked(places: object) -> None:
+        await over.wait()
+
+    async with group(TEN) as it, it.consumer(on_revoked=on_revoked) as consumer:
+        await it.owner.assign([P0])
+        begun, goes_on = asyncio.Event(), asyncio.Event()
+
+        async def handle(record: Record) -> None:
+            if record.offset == 4:
+                begun.set()
+                await goes_on.wait()
+                raise ValueError
+
+        running = asyncio.create_task(consumer.run(handle, order=order, retries=0, max_ahead=3))
+        await begun.wait()
+        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        await it.client.refresh(["t"])
+        if is_cancelled:
+            running.cancel()
+            await asyncio.sleep(0)
+            running.cancel()
+        else:
+            goes_on.set()
+        with pytest.raises(asyncio.CancelledError if is_cancelled else ValueError):
+            await running
+        over.set()
+        await going
+        assert it.coordinator.offsets[P0][0] == 4
+
+
+async def test_what_waits_to_be_tried_again_is_not_waited_for_and_what_is_done_stays_so() -> None:
+    retries = Retries(1, backoff_ms=3_600_000)
+    given = {"order": "none", "workers": 2, "retries": retries}
+    async with handled(TEN, gates=[(0, 0)], given=given) as it:
+        it.fails = {(0, 3)}
+        it.gate(0, 0).set()
+        await it.until(*((0, at) for at in range(10)))
+        await it.it.owner.revoke([P0], FAR)
+        assert it.committed[P0] == 3
+        begun = len(it.begun)
+        it.fails = set()
+        await it.it.owner.assign([P0])
+        await it.until((0, 3))
+        while len(it.begun) == begun:  # noqa: ASYNC110 - a list, and no event
+            await asyncio.sleep(0)
+        await it.consumer.commit()
+        assert it.begun[begun:] == [(0, 3)]
+        assert it.committed[P0] == 10

@@ -1,0 +1,389 @@
+"""Which records may be handled: whatever happens, order is kept, and what is done is known.
+
+The oracle beside it has nothing but the records that were taken, and what became of each.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from kproto.client.processing.settings import Order
+from kproto.client.processing.shards import OrderedShard, Shard, UnorderedShard
+from kproto.client.processing.tracker import Tracker
+from kproto.records import Record
+
+PARTITIONS = 3
+MAX_AHEAD = 8
+
+KEYS = st.sampled_from([None, b"a", b"b", b"c"])
+GAPS = st.integers(1, 3)
+
+
+def _taken_of(shard: Shard) -> Record:
+    if isinstance(shard, OrderedShard):
+        record = next(shard.rest)
+        shard.is_busy = True
+        return record
+    assert isinstance(shard, UnorderedShard)
+    record = shard.ready.popleft()
+    shard.highest_started = max(shard.highest_started, record.offset)
+    return record
+
+
+class State:
+    """A partition that is assigned; another one each time."""
+
+    def __init__(self, place: tuple[str, int], position: int) -> None:
+        self.place = place
+        self.position = position
+        self.taken: list[Record] = []
+        self.done: set[int] = set()
+        self.is_there = True
+        self.is_paused = False
+
+    @property
+    def first_undone(self) -> int | None:
+        return next((each.offset for each in self.taken if each.offset not in self.done), None)
+
+
+class Machine(RuleBasedStateMachine):
+    order: ClassVar[Order] = "partition"
+
+    @initialize(seed=st.integers(0, 2**32), is_ended=st.booleans())
+    def begin(self, seed: int, is_ended: bool) -> None:
+        self.chance = Random(seed) if is_ended else None
+        self.tracker = Tracker(self.order, MAX_AHEAD)
+        self.states = [State(("t", at), 0) for at in range(PARTITIONS)]
+        self.has_in_flight: list[tuple[State, Shard, Record]] = []
+        self.retry_later: list[tuple[State, Shard, Record]] = []
+        self.going: list[tuple[State, int | None]] = []
+        self.now = 0.0
+
+    # What happens
+
+    @rule(at=st.integers(0, PARTITIONS - 1), made=st.lists(st.tuples(GAPS, KEYS), min_size=1))
+    def more_comes(self, at: int, made: list[tuple[int, bytes | None]]) -> None:
+        state = self.states[at]
+        if state.is_paused:
+            return
+        records = []
+        for gap, key in made:
+            state.position += gap
+            records.append(Record(state.position, key=key, topic="t", partition=at))
+        state.taken += records
+        self.tracker.add(state, state, state.place, records)
+
+    @rule()
+    def one_is_begun(self) -> None:
+        shard = self.tracker.next_shard()
+        if shard is None:
+            assert not self.may_begin(), "something could be handled"
+            return
+        record = _taken_of(shard)
+        state: Any = shard.state
+        assert not state.is_paused, "it was paused"
+        assert state.is_there, "it was to go"
+        assert record.offset in self.allowed(state), f"{record} is out of order"
+        self.retry_later = [each for each in self.retry_later if each[2] is not record]
+        self.has_in_flight.append((state, shard, record))
+
+    @precondition(lambda self: self.has_in_flight)
+    @rule(data=st.data(), failed=st.integers(0, 3))
+    def one_ends(self, data: st.DataObject, failed: int) -> None:
+        at = data.draw(st.integers(0, len(self.has_in_flight) - 1))
+        state, shard, record = self.has_in_flight.pop(at)
+        if failed:
+            shard.done(record)
+            state.done.add(record.offset)
+        else:
+            shard.failed(record)
+            shard.retry_later(record)
+            self.retry_later.append((state, shard, record))
+            self.tracker.schedule(shard, record, self.now + 1)
+        self.tracker.put_back(shard)
+
+    @rule(seconds=st.floats(0.1, 2))
+    def time_goes_on(self, seconds: float) -> None:
+        self.now += seconds
+        self.tracker.move_due(self.now, 0)
+
+    @rule(at=st.integers(0, PARTITIONS - 1), is_paused=st.booleans())
+    def one_is_paused(self, at: int, is_paused: bool) -> None:
+        state = self.states[at]
+        if state.is_paused != is_paused and self.tracker.shard_of(state) is not None:
+            state.is_paused = is_paused
+            (self.tracker.pause if is_paused else self.tracker.resume)(state)
+
+    @rule(at=st.integers(0, PARTITIONS - 1))
+    def one_goes(self, at: int) -> None:
+        state = self.states[at]
+        if self.tracker.shard_of(state) is None:
+            return
+        state.is_there = state.is_paused = False
+        highest = max(state.done | self.offsets_in_hand(state), default=-1)
+        dropped = self.tracker.drain(state)
+        if dropped is not None:
+            assert dropped not in state.done
+            assert dropped not in self.offsets_in_hand(state)
+            undone = [each.offset for each in state.taken if each.offset not in state.done]
+            assert dropped > highest
+            assert dropped in undone
+            state.taken = [each for each in state.taken if each.offset < dropped]
+            assert all(offset < dropped for offset in state.done), "it would come again"
+        self.retry_later = [each for each in self.retry_later if each[0] is not state]
+        self.going.append((state, dropped))
+        self.states[at] = State(state.place, state.position)
+
+    @precondition(lambda self: self.going)
+    @rule(data=st.data())
+    def one_is_lost(self, data: st.DataObject) -> None:
+        at = data.draw(st.integers(0, len(self.going) - 1))
+        state, _ = self.going.pop(at)
+        self.tracker.discard(state)
+        hands = [each for each in self.has_in_flight if each[0] is state]
+        self.has_in_flight = [each for each in self.has_in_flight if each[0] is not state]
+        assert self.tracker.is_in_flight([state]) == bool(hands)
+        for _, shard, record in hands:
+            shard.done(record)
+            self.tracker.put_back(shard)
+        assert not self.tracker.is_in_flight([state])
+        assert self.tracker.first_incomplete(state) is None
+
+    def it_ends(self, chance: Random) -> None:
+        """All partitions are to end: so they do as soon as nothing is in hand."""
+        self.tracker.drain_all()
+        for _ in range(10_000):
+            if self.tracker.is_idle and not self.has_in_flight:
+                break
+            self.now += 1
+            self.tracker.move_due(self.now, 0)
+            if chance.random() < 0.5:
+                state = chance.choice(self.states)
+                self.tracker.pause(state)
+            assert self.tracker.next_shard() is None, "nothing more is to be begun"
+            if self.has_in_flight and chance.random() < 0.6:
+                state, shard, record = self.has_in_flight.pop(
+                    chance.randrange(len(self.has_in_flight))
+                )
+                what = chance.random()
+                if what < 0.3:
+                    shard.failed(record)
+                    shard.retry_later(record)
+                    self.tracker.schedule(shard, record, self.now + 1)
+                elif what < 0.4:
+                    shard.abandon(record)
+                else:
+                    shard.done(record)
+                    state.done.add(record.offset)
+                self.tracker.put_back(shard)
+        assert self.tracker.is_idle, "it would wait for drain_timeout_ms"
+        for state in self.states:
+            first = state.first_undone
+            assert self.tracker.first_incomplete(state) == first
+        states = [*self.states, *(state for state, _ in self.going)]
+        undone = {each: each.first_undone for each in states if each.first_undone is not None}
+        assert self.tracker.first_incomplete_offsets() == undone
+
+    # What holds
+
+    def offsets_in_hand(self, state: State) -> set[int]:
+        return {record.offset for its, _, record in self.has_in_flight if its is state}
+
+    def allowed(self, state: State) -> set[int]:
+        """The offsets of those that may be begun now."""
+        undone = [each for each in state.taken if each.offset not in state.done]
+        busy = self.offsets_in_hand(state)
+        waiting = {each.offset for its, _, each in self.retry_later if its is state}
+        found = set()
+        keys: set[bytes] = set()
+        for record in undone:
+            is_free = record.offset not in busy
+            if self.order == "partition":
+                is_free = is_free and record is undone[0]
+            elif record.offset >= undone[0].offset + MAX_AHEAD:
+                break
+            elif self.order == "key" and record.key is not None:
+                is_free = is_free and record.key not in keys
+                keys.add(record.key)
+            if is_free:
+                found.add(record.offset)
+        del waiting  # they may be offered already: that they are late is looked at in `may_begin`
+        return found
+
+    def may_begin(self) -> bool:
+        """Whether something must be there to be begun."""
+        waiting = {id(record) for _, _, record in self.retry_later}
+        return any(
+            {each.offset for each in state.taken if id(each) not in waiting} & self.allowed(state)
+            for state in self.states
+            if not state.is_paused
+        )
+
+    @invariant()
+    def what_is_not_done_is_known(self) -> None:
+        for state in getattr(self, "states", ()):
+            assert self.tracker.first_incomplete(state) == state.first_undone
+        for state, dropped in getattr(self, "going", ()):
+            first_incomplete = self.tracker.first_incomplete(state)
+            assert first_incomplete == state.first_undone, (state.done, dropped)
+        states = [*getattr(self, "states", ()), *(each for each, _ in getattr(self, "going", ()))]
+        for state in states:
+            self.what_is_done_ahead_is_known(state)
+
+    def what_is_done_ahead_is_known(self, state: State) -> None:
+        first = state.first_undone
+        done = set() if first is None else {offset for offset in state.done if offset > first}
+        incomplete_offsets = self.tracker.incomplete_offsets(state)
+        if incomplete_offsets is None:
+            assert not done
+            return
+        highest_started, undone = incomplete_offsets
+        assert undone == sorted(undone)
+        assert undone[0] == first
+        offsets = [each.offset for each in state.taken]
+        assert {
+            at for at in offsets if undone[0] < at <= highest_started and at not in undone
+        } == done
+
+    def teardown(self) -> None:
+        """All that is there comes to its end, when nothing fails any more."""
+        if not hasattr(self, "states"):
+            return
+        if self.chance is not None:
+            self.it_ends(self.chance)
+            return
+        for at in range(PARTITIONS):
+            self.one_is_paused(at, False)
+        for _ in range(10_000):
+            self.now += 1
+            self.tracker.move_due(self.now, 0)
+            while self.has_in_flight:
+                state, shard, record = self.has_in_flight.pop()
+                shard.done(record)
+                state.done.add(record.offset)
+                self.tracker.put_back(shard)
+            if not self.tracker.ready and self.tracker.is_idle:
+                break
+            self.one_is_begun()
+        assert all(state.first_undone is None for state in self.states)
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+def test_whatever_happens_order_is_kept_and_what_is_done_is_known(order: Order) -> None:
+    machine = type("Ordered", (Machine,), {"order": order})
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=50, stateful_step_count=40, deadline=None)
+    )
+
+
+def test_a_record_that_waited_behind_its_key_waits_for_the_end_of_the_pause_too() -> None:
+    tracker = Tracker("key", MAX_AHEAD)
+    state = State(("t", 0), 0)
+    records = [Record(at, key=b"a", topic="t", partition=0) for at in range(2)]
+    shard = tracker.add(state, state, state.place, records)
+    assert isinstance(shard, UnorderedShard)
+    assert tracker.next_shard() is shard
+    assert shard.ready.popleft() is records[0]
+    tracker.pause(state)
+    shard.done(records[0])
+    tracker.put_back(shard)
+    assert tracker.next_shard() is None
+    tracker.resume(state)
+    assert tracker.next_shard() is shard
+    assert shard.ready.popleft() is records[1]
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+@pytest.mark.parametrize(("size", "most"), [(0, 1_000), (100, 1_000), (1 << 20, 8), (1 << 25, 1)])
+def test_a_partition_is_held_back_by_how_much_waits_in_all(
+    order: Order, size: int, most: int
+) -> None:
+    tracker = Tracker(order, 100_000)
+    state = State(("t", 0), 0)
+    value = bytes(size)
+    shard = tracker.add(state, state, state.place, [Record(0)])
+    tracker.pause(state)  # so that nobody looks at what comes
+    offset = 0
+    while not offset or shard.queued < most:
+        assert not offset or not tracker.is_held_back(shard)
+        offset += 1
+        tracker.add(state, state, state.place, [Record(offset, value=value)])
+    assert tracker.is_held_back(shard)
+    shard.is_held_back = True
+    tracker.resume(state)
+    while tracker.is_held_back(shard):
+        assert tracker.next_shard() is shard
+        shard.done(_taken_of(shard))
+        tracker.put_back(shard)
+    assert shard.queued <= most // 2
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_few_large_records_are_looked_out_and_yet_one_for_another_worker(order: Order) -> None:
+    tracker = Tracker(order, 100_000)
+    state = State(("t", 0), 0)
+    for offset in range(9):
+        tracker.add(state, state, state.place, [Record(offset, value=bytes(1 << 22))])
+    has_in_flight: list[Record] = []
+    for _ in range(9):
+        shard = tracker.next_shard()
+        assert isinstance(shard, UnorderedShard)
+        assert len(shard.ready) == min(2, 9 - len(has_in_flight))
+        has_in_flight.append(_taken_of(shard))
+    assert [each.offset for each in has_in_flight] == [*range(9)]
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+def test_what_waits_in_a_retry_topic_does_so_no_longer_as_the_time_of_day_is_set_back(
+    order: Order,
+) -> None:
+    tracker = Tracker(order, MAX_AHEAD)
+    state = State(("t", 0), 0)
+    hour_ms = 3_600_000
+    tracker.add(state, state, state.place, [Record(0)], [hour_ms + 2_000], 2.0)
+    tracker.move_due(0.0, hour_ms)
+    assert tracker.next_due == 2.0
+    tracker.add(state, state, state.place, [Record(1)], [1_500 + 2_000], 3.5)
+    tracker.move_due(1.5, 1_500)  # it was set back by an hour
+    tracker.move_due(1.9, 1_900)
+    assert tracker.next_shard() is None
+    for now, offset, then in ((2.0, 0, 3.5), (3.5, 1, float("inf"))):
+        tracker.move_due(now, now * 1000 - 100)
+        assert tracker.next_due == then
+        shard = tracker.next_shard()
+        assert shard is not None
+        record = _taken_of(shard)
+        assert record.offset == offset
+        shard.done(record)
+        tracker.put_back(shard)
+        assert tracker.next_shard() is None
+
+
+def test_what_comes_has_a_retry_topic_looked_at_by_the_time_of_day_that_is_now() -> None:
+    tracker = Tracker("none", MAX_AHEAD)
+    state = State(("t", 0), 0)
+    tracker.add(state, state, state.place, [Record(0)], [60_000], 60.0)
+    tracker.move_due(0.0, 0)
+    assert tracker.next_due == 60.0
+    tracker.add(state, state, state.place, [Record(1)], [60_000 + 70_000], 61.0)
+    tracker.move_due(1.0, 70_000)  # it was set forward by 69 s
+    shard = tracker.next_shard()
+    assert shard is not None
+    assert _taken_of(shard).offset == 0
+    assert tracker.next_due == 60.0
+    tracker.move_due(60.0, 129_000)
+    assert tracker.next_due == 61.0
+    assert tracker.next_shard() is None

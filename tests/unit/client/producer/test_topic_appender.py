@@ -1,0 +1,282 @@
+"""Many records in one pass: what the careful way makes of them one by one, and where it stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.client import ClientSettings
+from kproto.client.metadata.cluster import PartitionInfo, TopicInfo
+from kproto.client.producer.accumulator import Accumulator
+from kproto.client.producer.acks import Acks
+from kproto.client.producer.partitioner import chooser
+from kproto.client.producer.record_validation import ProducerRecord
+from kproto.client.producer.topic_appender import AppendOutcome, Timing, TopicAppender, take
+from kproto.wire.uuid import ZERO_UUID
+
+NOW_MS = 1_767_225_600_000
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    made = asyncio.new_event_loop()
+    yield made
+    made.close()
+
+
+class Side:
+    """An accumulator with the way in to a topic, and the acknowledgements of one call."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, partitions: int = 1, batch_bytes: int = 500
+    ) -> None:
+        self.accumulator = Accumulator(
+            ClientSettings(),
+            batch_bytes=batch_bytes,
+            linger_ms=0,
+            max_in_flight=5,
+            idempotent=True,
+            monotonic=lambda: self.now,
+            new_future=loop.create_future,
+        )
+        self.now = 0.0
+        self.looks = 0
+        parts = {at: PartitionInfo(at, 0, 0, (0,), (0,)) for at in range(partitions)}
+        info = TopicInfo("t", ZERO_UUID, parts)
+        self.appender = TopicAppender(info, chooser(info, self.accumulator.sticky_moves))
+        self.acks = Acks()
+
+    def monotonic(self) -> float:
+        self.looks += 1
+        return self.now
+
+    def take(
+        self, values: Any, *, ends_at: float = 1.0, every: int = 1, buffer_bytes: int = 1 << 20
+    ) -> Any:
+        timing = Timing(lambda: NOW_MS + round(self.now * 1000), self.monotonic, ends_at, every)
+        return take(iter(values), self.appender, self.accumulator, buffer_bytes, timing, self.acks)
+
+    def add(self, given: bytes | ProducerRecord | None) -> None:
+        """The careful way, for what it needs no care for."""
+        record = given if isinstance(given, ProducerRecord) else ProducerRecord(given)
+        value, key, headers, timestamp, partition = record
+        at = self.appender.choose(key) if partition is None else partition
+        stamp = NOW_MS if timestamp is None else timestamp
+        self.acks.add(*self.accumulator.add("t", at, key, value, headers, stamp))
+
+    def send_many(self, values: list[Any]) -> None:
+        """As the producer does: what a pass hands back goes the careful way, then it goes on."""
+        left = iter(values)
+        while (met := self.take(left, every=3)) is not AppendOutcome.END:
+            self.add(met)
+
+    def contents(self) -> dict[int, list[tuple[int, bytes]]]:
+        """The batches of each partition: how many records, and their bytes."""
+        return {
+            partition: [(batch.count, batch.content.build()) for batch in queue.pending]
+            for (_, partition), queue in self.accumulator.queues.items()
+        }
+
+
+small = st.binary(max_size=60)
+headers = st.lists(st.tuples(st.text(max_size=3), st.none() | small), max_size=2)
+records = st.builds(
+    ProducerRecord,
+    st.none() | small,
+    st.none() | small,
+    headers | headers.map(tuple),
+    st.none() | st.integers(NOW_MS - 5, NOW_MS + 5),
+    st.none() | st.integers(0, 2),
+)
+
+
+@given(st.lists(st.none() | small | records, max_size=60), st.sampled_from([1, 3]))
+def test_as_the_careful_way(values: list[Any], partitions: int) -> None:
+    if partitions == 1:
+        values = [
+            each._replace(partition=None) if isinstance(each, ProducerRecord) else each
+            for each in values
+        ]
+    loop = asyncio.new_event_loop()
+    try:
+        fast, careful = Side(loop, partitions), Side(loop, partitions)
+        fast.send_many(values)
+        for each in values:
+            careful.add(each)
+        assert fast.contents() == careful.contents()
+        assert fast.accumulator.buffered == careful.accumulator.buffered
+        assert fast.accumulator.sticky_moves == careful.accumulator.sticky_moves
+        for side in (fast, careful):
+            for queue in side.accumulator.queues.values():
+                for number, batch in enumerate(queue.pending):
+                    batch.base_offset = number * 100
+        assert list(fast.acks) == list(careful.acks)
+        assert [batch.record_at(at) for batch, at in stands(fast)] == [
+            batch.record_at(at) for batch, at in stands(careful)
+        ]
+    finally:
+        loop.close()
+
+
+def stands(side: Side) -> list[tuple[Any, int]]:
+    """The batch of each record and its position there, by its acknowledgement."""
+    found = []
+    for ack in side.acks:
+        queue = side.accumulator.queues["t", ack.partition]
+        found.append((queue.pending[ack.offset // 100], ack.offset % 100))
+    return found
+
+
+class Octets(bytes):
+    """Bytes of another type."""
+
+
+class Named(ProducerRecord):
+    """A record of another type."""
+
+
+UNUSUAL: list[Any] = [
+    7,
+    "text",
+    bytearray(b"v"),
+    Octets(b"v"),
+    Named(b"v"),
+    (b"v", b"k"),
+    ProducerRecord(bytearray(b"v")),  # type: ignore[arg-type]
+    ProducerRecord(b"v", Octets(b"k")),
+    ProducerRecord("v"),  # type: ignore[arg-type]
+    ProducerRecord(b"v", 3),  # type: ignore[arg-type]
+    ProducerRecord(b"v", None, iter([("h", b"v")])),  # type: ignore[arg-type]
+    ProducerRecord(b"v", None, [("h", "text")]),  # type: ignore[list-item]
+    ProducerRecord(b"v", None, (), -1),
+    ProducerRecord(b"v", None, (), 1 << 63),
+    ProducerRecord(b"v", None, (), True),
+    ProducerRecord(b"v", None, (), None, 9),
+    ProducerRecord(b"v", None, (), None, True),
+    ProducerRecord(b"v", None, (), None, "0"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize("unusual", UNUSUAL, ids=map(str, range(len(UNUSUAL))))
+def test_what_is_unusual_is_handed_back(loop: asyncio.AbstractEventLoop, unusual: Any) -> None:
+    side = Side(loop)
+    side.add(b"first")
+    left = iter([b"1", b"2", unusual, b"3"])
+    assert side.take(left) is unusual
+    assert len(side.acks) == 3
+    assert side.take(left) is AppendOutcome.END
+    (batch,) = side.accumulator.queues["t", 0].pending
+    assert [record.value for record in batch.content.records()] == [b"first", b"1", b"2", b"3"]
+    assert side.accumulator.buffered == batch.content.size_in_bytes
+
+
+def test_what_has_no_open_batch_is_handed_back(loop: asyncio.AbstractEventLoop) -> None:
+    side = Side(loop, partitions=2)
+    assert side.take([b"first"]) == b"first"
+    side.add(b"first")
+    elsewhere = ProducerRecord(b"v", None, (), None, 1)
+    assert side.take([b"second", elsewhere]) == elsewhere
+    assert len(side.acks) == 2
+
+
+def test_what_does_not_fit_is_handed_back(loop: asyncio.AbstractEventLoop) -> None:
+    side = Side(loop, batch_bytes=200)
+    side.add(b"first")
+    large = b"v" * 150
+    assert side.take([b"second", large]) == large
+    assert len(side.acks) == 2
+
+
+def test_a_batch_that_was_sent_takes_no_more(loop: asyncio.AbstractEventLoop) -> None:
+    side = Side(loop)
+    side.add(b"first")
+    batch = side.accumulator.queues["t", 0].pending[0]
+    batch.ordinal = 0  # it came back
+    assert side.take([b"second"]) == b"second"
+
+
+def test_what_an_iterator_raises_comes_through_and_what_it_gave_stands(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"1"
+        yield b"2"
+        raise OSError("gone")
+
+    side = Side(loop)
+    side.add(b"first")
+    with pytest.raises(OSError, match="gone"):
+        side.take(broken(), every=32)
+    (batch,) = side.accumulator.queues["t", 0].pending
+    assert [record.value for record in batch.content.records()] == [b"first", b"1", b"2"]
+    assert len(side.acks) == 3
+    assert side.accumulator.buffered == batch.content.size_in_bytes
+
+
+def test_it_stops_when_there_is_no_more_room(loop: asyncio.AbstractEventLoop) -> None:
+    side = Side(loop, batch_bytes=10_000)
+    side.add(b"first")
+    left = iter([b"v" * 100] * 10)
+    assert side.take(left, buffer_bytes=380) is AppendOutcome.FULL
+    assert side.accumulator.buffered > 380
+    assert len(side.acks) == 4
+    assert side.take(left) is AppendOutcome.END
+    assert len(side.acks) == 11
+
+
+def test_it_stops_when_its_time_is_over_and_takes_what_it_has_in_hand(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    side = Side(loop, batch_bytes=10_000)
+    side.add(b"first")
+
+    def slow() -> Iterator[bytes]:
+        for at in range(5):
+            side.now += 0.3
+            yield b"%d" % at
+
+    left = slow()
+    assert side.take(left, ends_at=1.0) is AppendOutcome.PAUSE
+    assert len(side.acks) == 5
+    assert side.take(left, ends_at=9.0) is AppendOutcome.END
+    assert len(side.acks) == 6
+    assert [ack.timestamp - NOW_MS for ack in side.acks] == [0, 300, 600, 900, 1200, 1500]
+
+
+def test_the_clock_is_looked_at_once_for_many(loop: asyncio.AbstractEventLoop) -> None:
+    side = Side(loop, batch_bytes=100_000)
+    side.add(b"first")
+    assert side.take([b"v"] * 100, every=32) is AppendOutcome.END
+    assert side.looks == 4
+
+
+def test_an_iterator_may_give_records_itself(loop: asyncio.AbstractEventLoop) -> None:
+    """As one does that starts eager tasks, which run at once."""
+    side = Side(loop, batch_bytes=10_000)
+    side.add(b"first")
+    accumulator = side.accumulator
+
+    def giving() -> Iterator[bytes]:
+        for at in range(6):
+            if at % 2:
+                accumulator.add("t", 0, None, b"of another", (), NOW_MS)
+            if at == 3:
+                accumulator.queues["t", 0].pending[-1].ordinal = 0  # it was sent
+            yield b"%d" % at
+
+    left = giving()
+    while (met := side.take(left)) is not AppendOutcome.END:
+        side.add(met)
+    batches = list(accumulator.queues["t", 0].pending)
+    values = [record.value for batch in batches for record in batch.content.records()]
+    for number, batch in enumerate(batches):
+        batch.base_offset = sum(each.count for each in batches[:number])
+    mine = [values[ack.offset] for ack in side.acks]
+    assert mine == [b"first", *(b"%d" % at for at in range(6))]
+    assert len(values) == 10
+    assert accumulator.buffered == sum(batch.content.size_in_bytes for batch in batches)

@@ -1,0 +1,177 @@
+"""Guesses: a message is among the first that its bytes could be, and the reasons say why."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kproto.messages import (
+    FetchResponse,
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    JoinGroupResponse,
+    ListOffsetsResponse,
+    MetadataResponse,
+    ProduceResponse,
+)
+from kproto.messages.base import Message, Request
+from kproto.messages.fetch_response import FetchableTopicResponse, PartitionData
+from kproto.messages.find_coordinator_response import Coordinator
+from kproto.messages.join_group_response import JoinGroupResponseMember
+from kproto.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsTopicResponse,
+)
+from kproto.messages.metadata_response import (
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kproto.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
+from kproto.protocol.framing import frame
+from kproto.protocol.headers import encode_request_header, encode_response_header
+from kproto.records import encode_batch
+from kproto.study import guess
+from kproto.study.message_guess import MAX_GUESSED_BYTES
+from kproto.testing.instances import Fill, instance
+from kproto.wire.errors import ConfigurationError
+from tests.support.selection import rest_slow
+from tests.unit.messages.catalogue import NAMES, class_of
+
+NOW = 1_700_000_000_000
+
+#: What brokers answer, each with the version it is written at.
+ANSWERS: list[tuple[Message, int]] = [
+    (
+        MetadataResponse(
+            brokers=[MetadataResponseBroker(node_id=1, host="broker-1", port=9092)],
+            cluster_id="5L6g3nShT-eMCtK--X86sw",
+            controller_id=1,
+            topics=[
+                MetadataResponseTopic(
+                    name="greetings",
+                    partitions=[
+                        MetadataResponsePartition(
+                            partition_index=0, leader_id=1, replica_nodes=[1], isr_nodes=[1]
+                        )
+                    ],
+                )
+            ],
+        ),
+        9,
+    ),
+    (
+        FetchResponse(
+            responses=[
+                FetchableTopicResponse(
+                    topic="greetings",
+                    partitions=[
+                        PartitionData(
+                            high_watermark=1, records=encode_batch([(b"k", b"v", (), NOW)])
+                        )
+                    ],
+                )
+            ]
+        ),
+        11,
+    ),
+    (
+        ProduceResponse(
+            responses=[
+                TopicProduceResponse(
+                    name="greetings", partition_responses=[PartitionProduceResponse(base_offset=7)]
+                )
+            ]
+        ),
+        9,
+    ),
+    (
+        ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name="greetings",
+                    partitions=[ListOffsetsPartitionResponse(timestamp=NOW, offset=5)],
+                )
+            ]
+        ),
+        7,
+    ),
+    (
+        JoinGroupResponse(
+            generation_id=1,
+            protocol_name="range",
+            leader="m",
+            member_id="consumer-1",
+            members=[JoinGroupResponseMember(member_id="consumer-1", metadata=b"")],
+        ),
+        5,
+    ),
+    (
+        FindCoordinatorResponse(
+            coordinators=[Coordinator(key="billing", node_id=1, host="broker-1", port=9092)]
+        ),
+        4,
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "version"), ANSWERS, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("part", ["body", "message", "frame"])
+def test_what_brokers_answer(message: Message, version: int, part: str) -> None:
+    data = message.encode(version)
+    if part != "body":
+        data = encode_response_header(type(message), version, 7) + data
+    if part == "frame":
+        data = frame(data)
+    first = guess(data)[0]
+    assert first.message == type(message).__name__
+    assert version in first.versions
+    assert first.part == part
+    assert first.exact
+    assert f"all {len(data)} bytes are read" in first.reasons
+
+
+@pytest.mark.parametrize(
+    "name", rest_slow([name for name in NAMES if name.endswith("Request")][::6], 4, 9)
+)
+def test_a_request_with_its_header_is_the_first_guess(name: str) -> None:
+    cls = class_of(name)
+    assert issubclass(cls, Request)
+    version = cls.VALID_VERSIONS[-1]
+    content = encode_request_header(cls, version, 7, "tester")
+    content += instance(cls, version, Fill.LEAST).encode(version)
+    for data in (frame(content), content):
+        first = guess(data)[0]
+        assert (first.message, first.versions) == (name, (version,))
+        assert any(reason.startswith(f"api key {cls.API_KEY} is") for reason in first.reasons)
+
+
+def test_guesses_are_ranked_and_few() -> None:
+    data = HeartbeatRequest(group_id="billing", member_id="consumer-1", generation_id=3).encode(4)
+    found = guess(data, most=5)
+    assert len(found) <= 5
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert "HeartbeatRequest" in [one.message for one in found]
+
+
+def test_where_nothing_reads_all_bytes_the_nearest_are_given() -> None:
+    data = ANSWERS[0][0].encode(9)
+    broken = data[:-3] + b"\xff\xff\xff\xff"
+    found = guess(broken)
+    assert found
+    assert "MetadataResponse" in [one.message for one in found]
+    if not found[0].exact:
+        assert any(reason.startswith("reads ") for reason in found[0].reasons)
+
+
+def test_any_bytes_are_guessed_at_in_bounded_work() -> None:
+    source = random.Random(5)
+    for size in (0, 1, 3, 4, 8, 64, 1000):
+        for _ in range(2):
+            for one in guess(source.randbytes(size)):
+                assert one.versions
+                assert one.reasons
+    assert guess(bytes(100_000)) is not None
+    with pytest.raises(ConfigurationError, match="at most 4194304 are guessed at"):
+        guess(bytes(MAX_GUESSED_BYTES + 1))

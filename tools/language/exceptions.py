@@ -1,0 +1,92 @@
+"""Reads the exceptions from the rules, and removes the findings that they name.
+
+An exception names a path, a rule and the words of a finding, and has a reason. An exception
+that matches no finding is an error, so that the list holds nothing that has gone.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from .rules import Finding
+
+__all__ = ["Exceptions", "is_below", "load_exceptions"]
+
+EXCEPTIONS: Final = Path(__file__).with_name("exceptions.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Allows findings of `rule` at `path`, a file or a folder; `text` must be part of theirs."""
+
+    path: str
+    rule: str
+    text: str
+    reason: str
+
+    def matches(self, finding: Finding) -> bool:
+        """Returns whether `finding` is allowed."""
+        return (
+            is_below(finding.path, self.path)
+            and finding.rule == self.rule
+            and self.text.lower() in finding.text.lower()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Exceptions:
+    """Holds all exceptions: paths that are not written by the rules yet, findings, commits."""
+
+    not_yet: tuple[str, ...]
+    allowed: tuple[Allowed, ...]
+    commits: Mapping[str, str]
+
+    def remaining(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Returns the findings that no exception allows."""
+        return [each for each in findings if not any(row.matches(each) for row in self.allowed)]
+
+    def waits(self, path: str) -> bool:
+        """Returns whether the prose at `path` is not written by the rules yet."""
+        return any(is_below(path, each) for each in self.not_yet)
+
+    def unused(self, findings: list[Finding], paths: Iterable[str]) -> list[str]:
+        """Returns a line for each exception that matches nothing; `paths` are all files checked."""
+        paths = list(paths)
+        lines = [
+            f"exceptions.toml: `{row.text}` ({row.rule}) is not found in {row.path}: remove it"
+            for row in self.allowed
+            if not self.waits(row.path) and not any(map(row.matches, findings))
+        ]
+        lines += [
+            f"exceptions.toml: not_yet names {each}, which has no file: remove it"
+            for each in self.not_yet
+            if not any(is_below(path, each) for path in paths)
+        ]
+        return lines
+
+
+def is_below(path: str, place: str) -> bool:
+    """Returns whether `path` is the file `place`, or lies in the folder `place`."""
+    place = place.rstrip("/")
+    return place in ("", ".") or path == place or path.startswith(f"{place}/")
+
+
+def load_exceptions(path: Path = EXCEPTIONS) -> Exceptions:
+    """Returns the exceptions of the file at `path`. Raises ValueError for one without a reason."""
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    rows = table.get("exception", [])
+    commits = table.get("commit", [])
+    for row in (*rows, *commits):
+        if not row.get("reason", "").strip():
+            raise ValueError(f"{path}: an exception has no reason: {row}")
+    return Exceptions(
+        not_yet=tuple(table.get("not_yet", ())),
+        allowed=tuple(
+            Allowed(row["path"], row["rule"], row.get("text", ""), row["reason"]) for row in rows
+        ),
+        commits={row["hash"]: row["reason"] for row in commits},
+    )
