@@ -1,6 +1,6 @@
-"""Whether whoever sent a request may do what it asks: a handler's questions to the authorizer.
+"""Authorization checks of handlers, made by the cluster's authorizer.
 
-A cluster without an authorizer lets everybody do everything.
+Without an authorizer, all requests are allowed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def allows(context: Context, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-    """Whether the principal of the request may do `operation` with the resource."""
+    """Returns whether the principal of the request may perform `operation` on the resource."""
     authorizer = context.cluster.authorizer
     return authorizer is None or authorizer.allows(
         str(context.principal), context.host, operation, resource_type, name
@@ -42,12 +42,12 @@ def allows(context: Context, operation: Operation, resource_type: ResourceType, 
 
 
 def allows_cluster(context: Context, operation: Operation) -> bool:
-    """The same with the cluster."""
+    """Returns whether the principal may perform `operation` on the cluster."""
     return allows(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def allows_any(context: Context, operation: Operation, resource_type: ResourceType) -> bool:
-    """Whether it may do `operation` with some resource of that type, there or not."""
+    """Returns whether `operation` is allowed on any resource of the type (KIP-679)."""
     authorizer = context.cluster.authorizer
     return authorizer is None or authorizer.allows_any(
         str(context.principal), context.host, operation, resource_type
@@ -55,29 +55,29 @@ def allows_any(context: Context, operation: Operation, resource_type: ResourceTy
 
 
 def check(context: Context, operation: Operation, resource_type: ResourceType, name: str) -> None:
-    """Raises the error that Kafka has for the resource, such as TOPIC_AUTHORIZATION_FAILED."""
+    """Raises the authorization error of the resource type, such as TOPIC_AUTHORIZATION_FAILED."""
     if not allows(context, operation, resource_type, name):
         raise _denial(context, operation, resource_type, repr(name))
 
 
 def check_topic_of_id(context: Context, operation: Operation, topic: Topic) -> None:
-    """The same of a topic that was asked for by its id.
+    """Raises TOPIC_AUTHORIZATION_FAILED for a topic that the request names by its topic id.
 
-    Who may not describe the topic does not hear its name.
+    The error names the topic only if the principal may describe it.
     """
     if not allows(context, operation, ResourceType.TOPIC, topic.name):
         may_hear = allows(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-        told = repr(topic.name) if may_hear else f"of id {topic.topic_id}"
-        raise _denial(context, operation, ResourceType.TOPIC, told)
+        described = repr(topic.name) if may_hear else f"of id {topic.topic_id}"
+        raise _denial(context, operation, ResourceType.TOPIC, described)
 
 
 def authorized_topic(
     context: Context, operation: Operation, name: str, topic_id: bytes, *, by_id: bool
 ) -> Topic:
-    """The topic that a request names, or since some version its id, if the client has the right.
+    """Returns the topic that a request names, by name or since some version by topic id.
 
-    Of a name it does not hear whether it is there, of an id not the name. Raises
-    UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED.
+    An unauthorized client does not learn whether a name exists, or which name a topic id has.
+    Raises UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED.
     """
     if by_id:
         found = context.cluster.topics.with_id(topic_id)
@@ -103,17 +103,17 @@ def check_group_request(context: Context, group_id: str) -> None:
 
 
 def _denial(
-    context: Context, operation: Operation, resource_type: ResourceType, told: str
+    context: Context, operation: Operation, resource_type: ResourceType, described: str
 ) -> BrokerResponseError:
     return api_error(
         AUTHORIZATION_ERRORS[resource_type],
         f"{context.principal} at {context.host or 'an unknown host'} may not {operation.name} "
-        f"{resource_type.name} {told}",
+        f"{resource_type.name} {described}",
     )
 
 
 def required_authorizer(context: Context) -> Authorizer:
-    """For a request about ACLs. Raises SECURITY_DISABLED where there are none."""
+    """Returns the authorizer for a request about ACLs. Raises SECURITY_DISABLED without one."""
     authorizer = context.cluster.authorizer
     if authorizer is None:
         raise api_error("SECURITY_DISABLED", "no authorizer is configured on the broker")
@@ -121,7 +121,7 @@ def required_authorizer(context: Context) -> Authorizer:
 
 
 def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:
-    """A bit for each operation that the resource knows and the principal may do (KIP-430)."""
+    """Returns the authorized operations of a resource, one bit per operation (KIP-430)."""
     return sum(
         1 << operation
         for operation in SUPPORTED_OPERATIONS[resource_type]
@@ -130,7 +130,7 @@ def authorized_operations(context: Context, resource_type: ResourceType, name: s
 
 
 def cluster_operations(context: Context) -> int:
-    """The same of the cluster; 0 for who may not describe it."""
+    """Returns the authorized operations of the cluster, 0 if the principal may not describe it."""
     if not allows_cluster(context, Operation.DESCRIBE):
         return 0
     return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)

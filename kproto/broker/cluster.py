@@ -1,4 +1,4 @@
-"""`Cluster`: the public face of several nodes in one process. It decides nothing."""
+"""`Cluster`: several embedded brokers in one process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..messages.base import Request
 from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError
 from .coordinators import CoordinatorType
-from .embedded_cluster import EmbeddedCluster, Member
+from .embedded_cluster import BrokerHandle, EmbeddedCluster
 from .faults import Control, ControlFunction
 from .handlers import KAFKA_APIS
 from .listeners import Listener
@@ -22,7 +22,7 @@ from .settings import BrokerSettings
 
 __all__ = ["Cluster"]
 
-#: What `coordinator` calls the kinds of keys.
+#: The key types by the names that `coordinator` takes.
 _KINDS: Final[Mapping[str, CoordinatorType]] = MappingProxyType(
     {
         "group": CoordinatorType.GROUP,
@@ -33,13 +33,13 @@ _KINDS: Final[Mapping[str, CoordinatorType]] = MappingProxyType(
 
 
 class Cluster(EmbeddedCluster):
-    """A Kafka cluster in memory, for `async with`: each node listens at a port of its own.
+    """A Kafka cluster in memory, for `async with`: each node listens on a port of its own.
 
-    The nodes are numbered from `settings.node_id` on; with a port that is set they take it and
-    those behind it. `racks` says where each of them stands, `release` whose versions they take, as
-    in `settings`. They share one state: what is written to the leader of a partition is at its
-    other replicas at once, so that a stop loses nothing.
-    `clock` and `apis` are those of `Broker`. Raises ConfigurationError for what cannot work.
+    Node ids count up from `settings.node_id`; with a port that is set, so do the ports. `racks` are
+    the racks of the nodes, `release` is the release whose versions they support, as in `settings`.
+    The nodes share one state: a record that the leader appends is at all replicas at once, so that
+    a stopped broker loses nothing. `clock` and `apis` are as in `Broker`. Raises ConfigurationError
+    for invalid settings.
     """
 
     def __init__(
@@ -72,44 +72,47 @@ class Cluster(EmbeddedCluster):
             clock,
             apis,
         )
-        self._members = {number: Member(node) for number, node in self._nodes.items()}
+        self._members = {number: BrokerHandle(node) for number, node in self._nodes.items()}
 
-    # What a test wants to know
+    # State for tests
 
     @property
     def bootstrap(self) -> str:
-        """`host:port` of every node, stopped or not, with commas, as bootstrap.servers.
+        """Returns `host:port` of every node, stopped or not, comma-separated as bootstrap.servers.
 
         Raises ConfigurationError while the cluster does not listen.
         """
         return ",".join(member.bootstrap for member in self._members.values())
 
     def bootstrap_of(self, listener: str) -> str:
-        """The same of a listener; raises ConfigurationError for an unknown one, too."""
+        """Returns `bootstrap` of a listener; raises ConfigurationError for an unknown one, too."""
         return ",".join(member.bootstrap_of(listener) for member in self._members.values())
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """The ids of the nodes in order, stopped or not."""
+        """Returns the ids of the nodes in order, stopped or not."""
         return tuple(self._nodes)
 
-    def broker(self, node: int) -> Member:
-        """One node: its addresses and connections. Raises ConfigurationError for an unknown one."""
+    def broker(self, node: int) -> BrokerHandle:
+        """Returns a node: its addresses and connections.
+
+        Raises ConfigurationError for an unknown one.
+        """
         self._check_node(node)
         return self._members[node]
 
     @property
     def connections(self) -> int:
-        """How many clients are connected now, to any node."""
+        """Returns the number of connected clients of all nodes."""
         return sum(member.connections for member in self._members.values())
 
     @property
     def controller(self) -> int:
-        """The id of the node that is told to be the controller; -1 where all are stopped."""
+        """Returns the id of the controller that clients see; -1 if all nodes are stopped."""
         return self._cluster.controller_id
 
     def coordinator(self, key: str, kind: str = "group") -> int:
-        """The id of the node that coordinates a group; -1 for none.
+        """Returns the id of the node that coordinates a group; -1 if there is none.
 
         `kind` may be `transaction` for a transactional id, or `share` for a share partition.
         """
@@ -118,13 +121,13 @@ class Cluster(EmbeddedCluster):
             raise ConfigurationError(f"kind is {kind!r}: take one of {', '.join(_KINDS)}")
         return self._cluster.coordinator(found, key)
 
-    # What a test wants to do
+    # Actions of tests
 
     async def stop_broker(self, node: int) -> None:
-        """Stop a node as Kafka is stopped in order: others take over first what it leads.
+        """Stops a node as a controlled shutdown does: other replicas become leaders first.
 
-        Then its connections end, and nobody can connect to its port, which is kept for it. One that
-        is stopped already stays so. Raises ConfigurationError for an unknown one.
+        Then its connections end, and no client can connect to its port, which stays reserved. Does
+        nothing if it is stopped already. Raises ConfigurationError for an unknown node.
         """
         self._check_node(node)
         if self._nodes[node].is_listening:
@@ -132,10 +135,10 @@ class Cluster(EmbeddedCluster):
             await self._nodes[node].close(keep_ports=True)
 
     async def start_broker(self, node: int) -> None:
-        """Let a node that was stopped listen again, at its port; it is in sync at once.
+        """Starts a stopped node on its port again; it joins the ISRs at once.
 
-        Raises ConfigurationError for an unknown one and while the cluster does not listen,
-        BrokerConnectionError where somebody else has the port now.
+        Raises ConfigurationError for an unknown node and while the cluster does not listen,
+        BrokerConnectionError if another process uses the port.
         """
         self._check_node(node)
         if not self._is_started:
@@ -145,15 +148,16 @@ class Cluster(EmbeddedCluster):
             self._cluster.start(node)
 
     def move_leader(self, topic: str, partition: int, node: int) -> None:
-        """Let another in-sync replica lead: the leader epoch rises, unless it leads already.
+        """Makes another in-sync replica the leader.
 
-        Who waits for records at the old leader is answered NOT_LEADER_OR_FOLLOWER. Raises
-        BrokerResponseError for an unknown partition, and for a node that cannot lead it.
+        Raises the leader epoch unless it leads already. Fetches that wait at the old leader are
+        answered NOT_LEADER_OR_FOLLOWER. Raises BrokerResponseError for an unknown partition, and
+        for a node that cannot lead it.
         """
         self._cluster.move_leader(topic, partition, node)
 
     def move_controller(self, node: int) -> None:
-        """Make another node the controller. Raises ConfigurationError for one that is stopped."""
+        """Makes another node the controller. Raises ConfigurationError if it is stopped."""
         self._cluster.move_controller(node)
 
     def control(
@@ -164,7 +168,10 @@ class Cluster(EmbeddedCluster):
         times: int | None = None,
         node: int | None = None,
     ) -> Control:
-        """As `Broker.control`, for requests to all nodes, or to `node`; `times` is of them all."""
+        """Adds a control as `Broker.control`, for all nodes or one.
+
+        `times` counts over all of them.
+        """
         if node is not None:
             self._check_node(node)
         return self._control(function, request, times, self._nodes if node is None else [node])
@@ -177,7 +184,7 @@ class Cluster(EmbeddedCluster):
 
 
 def _settings_of(settings: BrokerSettings, number: int, rack: str | None) -> BrokerSettings:
-    """Those of the node with that number, from 0: ports that are set count up."""
+    """Returns the settings of the node with that number from 0; ports that are set count up."""
     listeners = tuple(_listener_of(each, number) for each in settings.listeners)
     advertised = settings.advertised_port
     return replace(

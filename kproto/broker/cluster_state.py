@@ -1,6 +1,6 @@
-"""All that the nodes of a cluster know in common: who they are, the topics, the ids given away.
+"""The state that all nodes of a cluster share: nodes, topics, groups, users, ACLs and quotas.
 
-Apart from asyncio and from the messages; handlers decide on it, `Broker` makes it.
+Handlers decide on it; it knows neither asyncio nor messages.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..wire.errors import ConfigurationError
 from ..wire.uuid import Uuid
 from .authorizer import Acl, Authorizer
-from .coordinators import Coordinators, CoordinatorType
+from .coordinators import CoordinatorType, InternalTopicCoordinators
 from .group_configs import GROUP_SETTINGS, GroupConfigManager
 from .groups import (
     ClockReading,
@@ -31,7 +31,7 @@ from .leader_election import (
     elect_leader,
     initial_leader_and_isr,
 )
-from .listeners import PLAINTEXT
+from .listeners import Endpoint
 from .quotas import ClientQuotaManager, QuotaTable
 from .replica_placement import Replicas, place_replicas
 from .security.tokens import DelegationTokens
@@ -41,39 +41,26 @@ from .storage.storage_limit import StorageLimit
 from .topic_configs import TopicConfig
 from .topics import Topic, Topics
 
-__all__ = ["ClusterState", "Endpoint"]
+__all__ = ["ClusterState"]
 
 logger = logging.getLogger("kproto.broker")
 
-#: Replicas where nobody says how many, if there are as many brokers.
+#: Default replication factor, if the cluster has as many brokers.
 _COPIES: Final = 3
 
 
-class Endpoint(NamedTuple):
-    """Where clients are told to reach a node; the port is known once the node listens.
-
-    A node has one for each of its listeners: clients stay with that by which they came.
-    """
-
-    node_id: int
-    host: str
-    port: int
-    listener: str = PLAINTEXT
-    rack: str | None = None
-
-
 class ClusterState:
-    """One cluster; of the settings it takes those that count for all of its nodes."""
+    """The state of one cluster; uses those settings that are the same for all nodes."""
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
         self.cluster_id = settings.cluster_id or str(Uuid.random())
         self.topics = Topics()
-        self.room = StorageLimit(settings.max_stored_bytes)
-        #: The quotas of users and clients, and what they have taken of the controller.
+        self.storage_limit = StorageLimit(settings.max_stored_bytes)
+        #: The quotas, and the partition mutations of users and clients.
         self.quota_manager = self._new_metering(QuotaTable())
         self._quota_managers: dict[int, ClientQuotaManager] = {}
-        #: Who may do what; None where nobody is asked for rights.
+        #: None if the cluster has no authorizer.
         self.authorizer = _authorizer(settings)
         self.users = Users(settings.users)
         self.tokens = DelegationTokens(
@@ -84,12 +71,12 @@ class ClusterState:
         )
         self._endpoints: dict[int, dict[str, Endpoint]] = {}
         self._stopped: set[int] = set()
-        #: The controller, once it had to be another than the first node.
+        #: The controller, once it is not the first node any more.
         self._controller: int | None = None
-        #: What single groups are set to, in place of the settings of brokers.
+        #: Dynamic configs of single groups, which override broker settings.
         self.group_configs = GroupConfigManager(settings)
         consumer_limits = _consumer_limits(settings)
-        #: The groups that coordinators have at hand, and the topic that keeps them.
+        #: The groups that their coordinators have loaded.
         self.groups = GroupMetadataManager(
             GroupConfig(
                 settings.group_initial_rebalance_delay_ms,
@@ -105,31 +92,31 @@ class ClusterState:
             retention_ms=settings.offsets_retention_minutes * 60_000,
             check_interval_ms=settings.offsets_retention_check_interval_ms,
         )
-        self._coordinators = Coordinators(self._place_internal)
+        self._coordinators = InternalTopicCoordinators(self._place_internal_partitions)
         self._next_producer_id = 0
 
     # Nodes
 
     def join(self, endpoint: Endpoint) -> None:
-        """Take a node in, or learn where it listens now."""
+        """Adds a node, or updates an endpoint of it."""
         self._endpoints.setdefault(endpoint.node_id, {})[endpoint.listener] = endpoint
 
     @property
     def nodes(self) -> list[int]:
-        """The ids of all nodes in order, stopped or not."""
+        """Returns the ids of all nodes in order, stopped or not."""
         return sorted(self._endpoints)
 
     @property
     def alive(self) -> list[int]:
-        """The ids of those that are not stopped, in order."""
+        """Returns the ids of the nodes that are not stopped, in order."""
         return [node for node in self.nodes if node not in self._stopped]
 
     def is_alive(self, node: int) -> bool:
-        """Whether the node is there and not stopped."""
+        """Returns whether the node exists and is not stopped."""
         return node in self._endpoints and node not in self._stopped
 
     def endpoints(self, listener: str, *, stopped_too: bool = False) -> list[Endpoint]:
-        """Where clients of a listener reach the nodes that have it, by their ids in order."""
+        """Returns the endpoints of the nodes for a listener, in the order of node ids."""
         return [
             self._endpoints[node][listener]
             for node in (self.nodes if stopped_too else self.alive)
@@ -137,13 +124,13 @@ class ClusterState:
         ]
 
     def endpoint_of(self, node: int, listener: str) -> Endpoint | None:
-        """Where clients of a listener reach a node; None for one that they cannot reach."""
+        """Returns the endpoint of a node for a listener; None if clients cannot reach it there."""
         return self._endpoints[node].get(listener) if self.is_alive(node) else None
 
     def stop(self, node: int) -> None:
-        """A node is gone: what it led is led by others, or by nobody, and it is in sync no more.
+        """Stops a node: it leaves the ISRs, and other replicas become leaders of its partitions.
 
-        Raises ConfigurationError for one that there is not.
+        Raises ConfigurationError for an unknown node.
         """
         self._check_node(node)
         if node in self._stopped:
@@ -159,9 +146,9 @@ class ClusterState:
                 self._take_controller(alive[0])
 
     def start(self, node: int) -> None:
-        """A node is back: in sync again, and leading where nobody else could.
+        """Starts a node again: it joins the ISRs, and leads partitions that have no leader.
 
-        Raises ConfigurationError for one that there is not.
+        Raises ConfigurationError for an unknown node.
         """
         self._check_node(node)
         if node not in self._stopped:
@@ -178,7 +165,7 @@ class ClusterState:
             )
 
     def _change(self, decide: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
-        """Carry out a decision on all partitions."""
+        """Applies a decision to all partitions."""
         moved = left = 0
         for topic in self.topics:
             for partition in topic.partitions:
@@ -190,7 +177,7 @@ class ClusterState:
             logger.info("the leaders of %d partitions changed; %d now have none", moved, left)
 
     def quota_manager_of(self, node: int) -> ClientQuotaManager:
-        """What users and clients have taken of a node: as in Kafka, each has its own measure."""
+        """Returns the quota manager of a node: as in Kafka, each node measures on its own."""
         if node not in self._quota_managers:
             self._quota_managers[node] = self._new_metering(self.quota_manager.table)
         return self._quota_managers[node]
@@ -207,13 +194,13 @@ class ClusterState:
 
     @property
     def controller_id(self) -> int:
-        """The node that clients are told to be the controller; -1 where all are stopped."""
+        """Returns the id of the controller that clients see; -1 if all nodes are stopped."""
         if self._controller is not None:
             return self._controller
         return next(iter(self.alive), NO_LEADER)
 
     def move_controller(self, node: int) -> None:
-        """Make another node the controller. Raises ConfigurationError for one that is not alive."""
+        """Makes another node the controller. Raises ConfigurationError if it is not alive."""
         self._check_node(node)
         if node in self._stopped:
             raise ConfigurationError(f"broker {node} is stopped; start it first")
@@ -224,9 +211,9 @@ class ClusterState:
         logger.info("the controller is broker %d", node)
 
     def coordinator(self, kind: CoordinatorType, key: str) -> int:
-        """The node that coordinates a group or whatever `key` is; NO_LEADER for none.
+        """Returns the coordinator of a group or another key; NO_LEADER if there is none.
 
-        The first who asks about a group has the topic of groups created.
+        The first lookup of a group creates `__consumer_offsets`.
         """
         if not self.alive:
             return NO_LEADER
@@ -236,7 +223,7 @@ class ClusterState:
             self.topics.add(self.plan_automatic_topic(OFFSETS_TOPIC))
         return self.group_coordinator.coordinator(key)
 
-    def _place_internal(self, partitions: int) -> list[LeaderAndIsr]:
+    def _place_internal_partitions(self, partitions: int) -> list[LeaderAndIsr]:
         return [
             initial_leader_and_isr(its, self.alive) for its in self._internal_replicas(partitions)
         ]
@@ -247,9 +234,10 @@ class ClusterState:
     # Partitions
 
     def move_leader(self, topic: str, partition: int, node: int) -> None:
-        """Let another in-sync replica lead; the epoch rises, unless it leads already.
+        """Makes another in-sync replica the leader.
 
-        Raises BrokerResponseError for what is not there and for who cannot lead.
+        Raises the leader epoch unless it leads already. Raises BrokerResponseError for an unknown
+        partition and for a node that cannot lead.
         """
         found = self.topics.named(topic).partition(partition)
         if found.update_leader_and_isr(elect_leader(found.leader_and_isr, node, self.alive)):
@@ -257,9 +245,9 @@ class ClusterState:
             logger.info("%s-%d: broker %d leads, epoch %d", topic, partition, node, epoch)
 
     def truncate(self, topic: str, partition: int, offset: int) -> int:
-        """Lose the end of a log from `offset` on; returns the new end, and the epoch rises.
+        """Truncates a log to end before `offset`; returns its new end, and raises the leader epoch.
 
-        Raises BrokerResponseError for what is not there.
+        Raises BrokerResponseError for an unknown partition.
         """
         found = self.topics.named(topic).partition(partition)
         end = found.truncate(offset)
@@ -268,7 +256,7 @@ class ClusterState:
         return end
 
     def new_producer_id(self) -> int:
-        """A producer id that nobody has."""
+        """Returns a new producer id."""
         given = self._next_producer_id
         self._next_producer_id += 1
         return given
@@ -281,9 +269,9 @@ class ClusterState:
         assignments: Mapping[int, Iterable[int]] | None = None,
         configs: Mapping[str, str | None] | None = None,
     ) -> Topic:
-        """A topic that could be added; -1 stands for the cluster's default.
+        """Returns a new topic that is not added yet; -1 stands for the cluster's default.
 
-        Raises BrokerResponseError with what Kafka's controller would answer.
+        Raises BrokerResponseError as Kafka's controller does.
         """
         self.topics.check_new_name(name)
         most = self._settings.max_partitions
@@ -291,7 +279,7 @@ class ClusterState:
         return self._planned(name, placed, configs or {})
 
     def plan_automatic_topic(self, name: str) -> Topic:
-        """A topic that is made as somebody asked about it: that of groups as Kafka makes it.
+        """Returns a topic for auto-creation; `__consumer_offsets` gets Kafka's own configs.
 
         Raises as `plan_topic` does.
         """
@@ -311,10 +299,10 @@ class ClusterState:
             self._settings.producer_id_expiration_ms,
         )
         lead = partial(initial_leader_and_isr, alive=self.alive)
-        return Topic(name, placed, config, self.room, lead=lead)
+        return Topic(name, placed, config, self.storage_limit, lead=lead)
 
     def delete_topic(self, topic: Topic, now: ClockReading) -> None:
-        """Delete a topic, its records, and what groups have committed of it."""
+        """Deletes a topic, its records, and its committed offsets."""
         self.topics.remove(topic)
         self.group_coordinator.on_topic_deleted(topic, now)
 
@@ -330,20 +318,20 @@ class ClusterState:
             num_partitions,
             replication_factor,
             assignments,
-            nodes=self._striped(self.alive),
-            stopped=self._striped(sorted(self._stopped)),
+            nodes=self._alternate_racks(self.alive),
+            stopped=self._alternate_racks(sorted(self._stopped)),
             default=self._settings.num_partitions,
             default_replication_factor=min(_COPIES, len(self.nodes)) if copies is None else copies,
             most=most,
         )
 
-    def _striped(self, nodes: list[int]) -> list[int]:
+    def _alternate_racks(self, nodes: list[int]) -> list[int]:
         racks = [next(iter(self._endpoints[node].values())).rack for node in nodes]
         return alternate_racks(nodes, racks)
 
 
 def _consumer_limits(settings: BrokerSettings) -> ConsumerGroupConfig:
-    """What bounds groups of the consumer protocol."""
+    """Returns the config of groups of the consumer protocol."""
     return ConsumerGroupConfig(
         settings.group_consumer_session_timeout_ms,
         settings.group_consumer_heartbeat_interval_ms,
@@ -357,7 +345,7 @@ def _consumer_limits(settings: BrokerSettings) -> ConsumerGroupConfig:
 
 
 def _limited(limits: ConsumerGroupConfig, given: Mapping[str, str]) -> ConsumerGroupConfig:
-    """What bounds a group that was given these settings of its own."""
+    """Returns the config of a group with its own dynamic configs."""
     own: dict[str, Any] = {GROUP_SETTINGS[name].field: int(text) for name, text in given.items()}
     return limits._replace(**own)
 

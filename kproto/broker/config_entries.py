@@ -1,7 +1,6 @@
-"""What DescribeConfigs tells of topics and brokers: Kafka's names, types and defaults as tables.
+"""The config entries of DescribeConfigs: Kafka's names, types and defaults as tables.
 
-Source: what brokers of Kafka 4.4.0 answer. Of a broker's settings those stand here that
-`BrokerSettings` has, too.
+Source: the responses of brokers of Kafka 4.4.0. Has those broker configs that `BrokerSettings` has.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ __all__ = [
 
 
 class ConfigType(IntEnum):
-    """Of what type a value is (KIP-569)."""
+    """The type of a config (KIP-569)."""
 
     BOOLEAN = 1
     STRING = 2
@@ -39,7 +38,7 @@ class ConfigType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from (KIP-226)."""
+    """The source of a config's value (KIP-226)."""
 
     TOPIC = 1
     BROKER = 4
@@ -48,7 +47,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """A setting that the value may come from; of several the first counts."""
+    """A config that the value may come from; the first of several counts."""
 
     name: str
     value: str | None
@@ -56,7 +55,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """A setting and its value; `source` is where that comes from, None for no value."""
+    """A config with its value and the value's source."""
 
     name: str
     value: str | None
@@ -75,7 +74,7 @@ _BOOLEAN, _STRING, _INT, _LONG, _LIST = (
     ConfigType.LIST,
 )
 
-#: Of each setting of a topic its type, and the broker's setting behind it, empty for none.
+#: The topic configs: their types, and the broker configs that they default to (empty for none).
 _TOPIC: Final[Mapping[str, tuple[ConfigType, str]]] = MappingProxyType(
     {
         "cleanup.policy": (ConfigType.LIST, "log.cleanup.policy"),
@@ -118,12 +117,12 @@ _TOPIC: Final[Mapping[str, tuple[ConfigType, str]]] = MappingProxyType(
     }
 )
 
-#: Defaults of a broker that stand in another unit than those of its topics.
+#: Broker configs in another unit than their topic configs.
 _OTHER_UNITS: Final = MappingProxyType({"log.retention.hours": "168"})
 
 
 class _Row(NamedTuple):
-    """A setting of a broker; None for `default` where Kafka has none."""
+    """A broker config; `default` is None if Kafka has none."""
 
     name: str
     type: ConfigType
@@ -292,7 +291,7 @@ _BROKER: Final = (
 
 
 def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigEntry]:
-    """Every setting of a topic, by name."""
+    """Returns all configs of a topic."""
     entries = []
     for name, (kind, behind) in _TOPIC.items():
         synonyms: list[ConfigSynonym] = []
@@ -311,7 +310,7 @@ def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigE
 
 
 def group_entries(given: Mapping[str, str], settings: BrokerSettings) -> list[ConfigEntry]:
-    """The settings of a group, by name, with those that it was `given`."""
+    """Returns the configs of a group with those that were set for it (`given`)."""
     entries = []
     for name, row in GROUP_SETTINGS.items():
         value = row.value(settings)
@@ -325,7 +324,7 @@ def group_entries(given: Mapping[str, str], settings: BrokerSettings) -> list[Co
 
 
 def broker_entries(settings: BrokerSettings) -> list[ConfigEntry]:
-    """The settings of a broker, by Kafka's names; secrets have no value."""
+    """Returns the configs of a broker by Kafka's names; secrets have no value."""
     return [_broker_entry(row, settings) for row in _BROKER]
 
 
@@ -350,7 +349,7 @@ def _broker_entry(row: _Row, settings: BrokerSettings) -> ConfigEntry:
 
 
 def _text(value: object) -> str | None:
-    """As Kafka writes it."""
+    """Returns a value as Kafka writes it."""
     if value is None:
         return None
     if isinstance(value, tuple):

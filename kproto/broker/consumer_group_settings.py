@@ -1,6 +1,6 @@
-"""What settings of groups of the consumer protocol may be (KIP-848), and what they are by default.
+"""Validates the settings of consumer-protocol groups (KIP-848).
 
-Owns the names of assignors and of policies of migration. Knows no group.
+Has the names of the assignors and of the migration policies. Knows no group.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ __all__ = [
     "rebalance_protocols",
 ]
 
-#: The assignors of the coordinator, the default first.
+#: The server-side assignors, the default first.
 ASSIGNORS: Final = ("uniform", "range")
 
 _PROTOCOLS: Final = ("classic", "consumer")
-#: The first release on which the consumer protocol is on if nobody says otherwise.
+#: The first release that enables the consumer protocol by default.
 _FIRST_WITH_CONSUMER: Final = "4.0.0"
 
 
 class MigrationPolicy(Enum):
-    """Which groups may change their kind while they have members (group.consumer.migration.policy).
+    """Which groups may be converted while they have members (group.consumer.migration.policy).
 
-    Upgrade is from classic to consumer, downgrade the way back.
+    An upgrade is from classic to consumer, a downgrade from consumer to classic.
     """
 
     DISABLED = "disabled"
@@ -41,17 +41,17 @@ class MigrationPolicy(Enum):
 
     @property
     def upgrades(self) -> bool:
-        """Whether a classic group may become one of the consumer protocol."""
+        """Returns whether a classic group may be converted to the consumer protocol."""
         return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
 
     @property
     def downgrades(self) -> bool:
-        """Whether the way back is open."""
+        """Returns whether a group of the consumer protocol may be converted to the classic one."""
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
 class ConsumerGroupSettingsProtocol(Protocol):
-    """Those that are checked together; times are in ms."""
+    """The settings that are validated together; times are in ms."""
 
     @property
     def group_coordinator_rebalance_protocols(self) -> tuple[str, ...] | None: ...
@@ -74,7 +74,7 @@ class ConsumerGroupSettingsProtocol(Protocol):
 
 
 def check_consumer_groups(settings: ConsumerGroupSettingsProtocol) -> None:
-    """Raises ConfigurationError for what Kafka's broker would not start with."""
+    """Raises ConfigurationError for settings that Kafka's broker rejects."""
     _check_between(
         "group_consumer_session_timeout_ms",
         settings.group_consumer_min_session_timeout_ms,
@@ -130,7 +130,7 @@ def _check_between(name: str, least: int, value: int, most: int) -> None:
 
 
 def rebalance_protocols(given: tuple[str, ...] | None, release: Release | None) -> tuple[str, ...]:
-    """The protocols that groups may be of: those that are given, or those of the release."""
+    """Returns the enabled protocols: those that are given, or those of the release."""
     if given is not None:
         return given
     if isinstance(release, str):

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from ..clock import Clock
 from .api_error import api_error
-from .cluster_state import ClusterState, Endpoint
+from .cluster_state import ClusterState
 from .faults.outcomes import Refuse
 from .fetch_sessions import FetchSessionCache
 from .groups import ClockReading
 from .groups.group_coordinator import GroupCoordinator
-from .listeners import PLAINTEXT
+from .listeners import PLAINTEXT, Endpoint
 from .principals import ANONYMOUS, Principal
 from .settings import BrokerSettings
 

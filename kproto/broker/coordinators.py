@@ -20,13 +20,13 @@ from .leader_and_isr import LeaderAndIsr
 __all__ = [
     "INTERNAL_PARTITIONS",
     "CoordinatorType",
-    "Coordinators",
+    "InternalTopicCoordinators",
     "check_share_key",
     "java_hash",
     "partition_of",
 ]
 
-#: Of each of those without logs: Kafka's default (transaction.state.log.num.partitions,
+#: Partitions of each topic without a log: Kafka's default (transaction.state.log.num.partitions,
 #: share.coordinator.state.topic.num.partitions).
 INTERNAL_PARTITIONS: Final = 50
 
@@ -35,34 +35,34 @@ _LEAST_INT: Final = -0x8000_0000
 
 
 class CoordinatorType(IntEnum):
-    """What a key is of, as FindCoordinator says it."""
+    """The key types of FindCoordinator."""
 
     GROUP = 0
     TRANSACTION = 1
     SHARE = 2
 
 
-class Coordinators:
-    """The leaders of internal topics without logs, placed by `place` when first asked for."""
+class InternalTopicCoordinators:
+    """The leaders of internal topics without a log; `place` places them at the first lookup."""
 
     def __init__(self, place: Callable[[int], list[LeaderAndIsr]]) -> None:
         self._place = place
-        self._led: dict[CoordinatorType, list[LeaderAndIsr]] = {}
+        self._partitions: dict[CoordinatorType, list[LeaderAndIsr]] = {}
 
     def of(self, kind: CoordinatorType, key: str) -> int:
-        """The id of the node; NO_LEADER where nobody leads."""
-        if kind not in self._led:
-            self._led[kind] = self._place(INTERNAL_PARTITIONS)
-        return self._led[kind][partition_of(key, INTERNAL_PARTITIONS)].leader
+        """Returns the id of the coordinator node, NO_LEADER if there is none."""
+        if kind not in self._partitions:
+            self._partitions[kind] = self._place(INTERNAL_PARTITIONS)
+        return self._partitions[kind][partition_of(key, INTERNAL_PARTITIONS)].leader
 
     def change(self, decide: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
-        """Let a decision count for each partition."""
-        for kind, leader_and_isr in self._led.items():
-            self._led[kind] = [decide(each) for each in leader_and_isr]
+        """Applies a leader election to each partition."""
+        for kind, leader_and_isr in self._partitions.items():
+            self._partitions[kind] = [decide(each) for each in leader_and_isr]
 
 
 def java_hash(text: str) -> int:
-    """What Java's `String.hashCode` gives: an int32 over the UTF-16 code units."""
+    """Returns Java's `String.hashCode`: an int32 over the UTF-16 code units."""
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for at in range(0, len(units), 2):
@@ -71,7 +71,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """The partition of an internal topic to which a key belongs."""
+    """Returns the partition of an internal topic that a key belongs to."""
     value = java_hash(key)
     return 0 if value == _LEAST_INT else abs(value) % partitions
 

@@ -1,7 +1,4 @@
-"""What `Broker` and `Cluster` have in common: nodes over one state, and what a test does with them.
-
-Decides nothing.
-"""
+"""The base of `Broker` and `Cluster`: nodes that share one state, and what tests do with them."""
 
 from __future__ import annotations
 
@@ -20,63 +17,62 @@ from .registry import Api
 from .settings import BrokerSettings
 from .topics import Topic, Topics
 
-__all__ = ["EmbeddedCluster", "Member"]
+__all__ = ["BrokerHandle", "EmbeddedCluster"]
 
 
-class Member:
-    """One node, as a test sees it."""
+class BrokerHandle:
+    """One node of an embedded cluster, for tests."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
 
     @property
     def node_id(self) -> int:
-        """The id by which clients know it."""
+        """Returns the node id."""
         return self._node.node_id
 
     @property
     def rack(self) -> str | None:
-        """Where it stands."""
+        """Returns the rack of the node."""
         return self._node.rack
 
     @property
     def is_listening(self) -> bool:
-        """Whether clients can connect now."""
+        """Returns whether clients can connect now."""
         return self._node.is_listening
 
     @property
     def bootstrap(self) -> str:
-        """`host:port` for clients, as advertised.
+        """Returns `host:port` for clients, as advertised.
 
         Raises ConfigurationError while the broker does not listen.
         """
         return self._node.bootstrap
 
     def bootstrap_of(self, listener: str) -> str:
-        """`host:port` of a listener for clients, as advertised; `bootstrap` is that of the first.
+        """Returns `host:port` of a listener for clients; `bootstrap` is that of the first listener.
 
-        Raises ConfigurationError for an unknown one, and while the broker does not listen.
+        Raises ConfigurationError for an unknown listener, and while the broker does not listen.
         """
         return self._node.bootstrap_of(listener)
 
     @property
     def listens_at(self) -> str:
-        """`host:port` where the broker itself listens, for a proxy or a forwarded port.
+        """Returns `host:port` that the broker is bound to, for a proxy or a forwarded port.
 
-        It is `bootstrap` unless another host or port is advertised; of several listeners it is
-        the first. Raises ConfigurationError
-        while the broker does not listen.
+        It equals `bootstrap` unless another host or port is advertised; of several listeners it is
+        the first. Raises ConfigurationError while the broker does not listen.
         """
         return self._node.listens_at
 
     @property
     def connections(self) -> int:
-        """How many clients are connected now."""
+        """Returns the number of connected clients."""
         return self._node.connections
 
 
 class EmbeddedCluster:
-    """Nodes of one cluster, each with settings of its own; for `async with`."""
+    """Nodes of one cluster, each with its own settings; for `async with`."""
 
     def __init__(
         self, settings: Sequence[BrokerSettings], clock: Clock, apis: Iterable[Api]
@@ -91,7 +87,7 @@ class EmbeddedCluster:
             for each in settings
         }
 
-    # Life
+    # Start and close
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -106,7 +102,10 @@ class EmbeddedCluster:
         await self.close()
 
     async def start(self) -> None:
-        """Listen. Raises BrokerConnectionError when an address cannot be had; then none listens."""
+        """Starts all nodes. Raises BrokerConnectionError if an address is not available.
+
+        Then none runs.
+        """
         started: list[Node] = []
         was_started, self._is_started = self._is_started, True
         try:
@@ -121,10 +120,10 @@ class EmbeddedCluster:
             raise
 
     async def close(self) -> None:
-        """Stop listening and end every connection; topics stay, and `start` serves them again.
+        """Stops listening and closes every connection.
 
-        So do groups, as they are stored. Cancelled, it ends them all the same, and does not wait
-        until nothing of them is left.
+        Topics and groups stay, and `start` serves them. If it is cancelled, it closes all the same
+        but does not wait for the end.
         """
         self._is_started = False
         self._cluster.group_coordinator.unload()
@@ -136,28 +135,28 @@ class EmbeddedCluster:
             for node in left:
                 node.abort()
 
-    # What a test wants to know
+    # State for tests
 
     @property
     def cluster_id(self) -> str:
-        """The id that clients see in metadata."""
+        """Returns the cluster id that clients see in metadata."""
         return self._cluster.cluster_id
 
     @property
     def topics(self) -> dict[str, Topic]:
-        """The topics by name; a copy."""
-        return {topic.name: topic for topic in self._kept()}
+        """Returns a copy of the topics by name."""
+        return {topic.name: topic for topic in self._topics_after_retention()}
 
     def end_offset(self, topic: str, partition: int = 0) -> int:
-        """The offset that the next record will get. Raises BrokerResponseError."""
-        return self._kept().named(topic).partition(partition).log.end_offset
+        """Returns the log end offset: the offset of the next record. Raises BrokerResponseError."""
+        return self._topics_after_retention().named(topic).partition(partition).log.end_offset
 
     def records(self, topic: str, partition: int = 0) -> list[Record]:
-        """Every record of a partition, decoded.
+        """Returns every record of a partition, decoded.
 
-        Raises BrokerResponseError for an unknown one, CorruptBatchError, MissingCodecError.
+        Raises BrokerResponseError for an unknown partition, CorruptBatchError, MissingCodecError.
         """
-        log = self._kept().named(topic).partition(partition).log
+        log = self._topics_after_retention().named(topic).partition(partition).log
         return [
             record
             for batch in log
@@ -165,12 +164,12 @@ class EmbeddedCluster:
             for record in batch.records(from_offset=log.start_offset)
         ]
 
-    def _kept(self) -> Topics:
-        """The topics, without what they no longer keep now."""
+    def _topics_after_retention(self) -> Topics:
+        """Returns the topics after retention was applied."""
         self._cluster.topics.apply_retention(self._clock.now_ms())
         return self._cluster.topics
 
-    # What a test wants to do
+    # Actions of tests
 
     def create_topic(
         self,
@@ -180,7 +179,7 @@ class EmbeddedCluster:
         *,
         replication_factor: int | None = None,
     ) -> Topic:
-        """Create a topic, with the defaults of partitions and replicas unless they are given.
+        """Creates a topic, with the default partitions and replicas unless they are given.
 
         Raises BrokerResponseError, as a client would get it.
         """
@@ -194,31 +193,32 @@ class EmbeddedCluster:
         return topic
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic. Raises BrokerResponseError."""
+        """Deletes a topic. Raises BrokerResponseError."""
         now = read_clock(self._clock)
         self._cluster.delete_topic(self._cluster.topics.named(name), now)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        """Move the start of a log to offset `before`. Raises BrokerResponseError."""
+        """Moves the log start offset to `before`. Raises BrokerResponseError."""
         self._cluster.topics.named(topic).partition(partition).log.delete_before(before)
 
     def truncate(self, topic: str, partition: int, offset: int) -> int:
-        """Let a log lose its end from `offset` on, as after an unclean election; its new end.
+        """Truncates a log at `offset`, as an unclean leader election does.
 
-        Batches are lost whole, and the leader epoch rises. Raises BrokerResponseError.
+        Returns its new end offset. Whole batches are lost, and the leader epoch rises. Raises
+        BrokerResponseError.
         """
         return self._cluster.truncate(topic, partition, offset)
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """The id of the node that leads; -1 for none. Raises BrokerResponseError."""
+        """Returns the id of the leader; -1 if there is none. Raises BrokerResponseError."""
         return self._cluster.topics.named(topic).partition(partition).leader_and_isr.leader
 
     def leader_epoch(self, topic: str, partition: int = 0) -> int:
-        """The leader epoch, from 0. Raises BrokerResponseError."""
+        """Returns the leader epoch, which starts at 0. Raises BrokerResponseError."""
         return self._cluster.topics.named(topic).partition(partition).log.epochs.current
 
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
-        """The ids of the nodes in the ISR. Raises BrokerResponseError."""
+        """Returns the ids of the nodes in the ISR. Raises BrokerResponseError."""
         return self._cluster.topics.named(topic).partition(partition).leader_and_isr.in_sync
 
     def _control(
@@ -228,7 +228,7 @@ class EmbeddedCluster:
         times: int | None,
         nodes: Iterable[int],
     ) -> Control:
-        """Add one control to several nodes: what it decides at one of them counts for all."""
+        """Adds one control to several nodes: its `times` count over all of them."""
         control: Control | None = None
         for node in nodes:
             if control is None:
@@ -239,6 +239,6 @@ class EmbeddedCluster:
         return control
 
     def remove_control(self, control: Control) -> None:
-        """Take a control function away."""
+        """Removes a control function."""
         for controls in self._controls.values():
             controls.remove(control)

@@ -1,7 +1,7 @@
-"""Settings of single groups of the consumer protocol (KIP-848): in place of the broker's, by group.
+"""Dynamic configs of single groups of the consumer protocol (KIP-848).
 
-Owns which there are, what they may be, in the order of checks and the words of Kafka 4.4.0, and
-what groups were given. Knows no group.
+They override broker settings. The order of checks and the messages are those of Kafka 4.4.0. Knows
+no group.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .settings import BrokerSettings
 
 __all__ = ["GROUP_SETTINGS", "AlterOp", "GroupConfigManager", "GroupSetting"]
 
-#: Bounds that no setting of the embedded broker has: those that Kafka begins with.
+#: Bounds without a setting in the embedded broker: Kafka's defaults.
 _ASSIGNMENT_BOUNDS_MS: Final = 0, 15_000
 
 _MOST: Final = 0x7FFF_FFFF
 
 
 class AlterOp:
-    """What is to be done with a value, by the numbers of IncrementalAlterConfigs (KIP-339)."""
+    """The operations of IncrementalAlterConfigs (KIP-339)."""
 
     SET: Final = 0
     DELETE: Final = 1
@@ -32,9 +32,9 @@ class AlterOp:
 
 
 class GroupSetting(NamedTuple):
-    """`behind` is the broker's setting, `default` Kafka's value of it; all are in ms.
+    """A group config; `behind` is the broker config, `default` Kafka's default of it, in ms.
 
-    `field` is what it is called among what bounds a group.
+    `field` is its field in `ConsumerGroupConfig`.
     """
 
     field: str
@@ -49,7 +49,7 @@ _SESSION: Final = "consumer.session.timeout.ms"
 _HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
 _ASSIGNMENT: Final = "consumer.assignment.interval.ms"
 
-#: By their names.
+#: The group configs by name.
 GROUP_SETTINGS: Final[Mapping[str, GroupSetting]] = MappingProxyType(
     {
         _ASSIGNMENT: GroupSetting(
@@ -87,20 +87,20 @@ GROUP_SETTINGS: Final[Mapping[str, GroupSetting]] = MappingProxyType(
 
 
 class GroupConfigManager:
-    """What each group was given, by name, in the text that it was given in."""
+    """The configs of each group by name, in the text in which they were set."""
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
         self._given: dict[str, Mapping[str, str]] = {}
 
     def given(self, group_id: str) -> Mapping[str, str]:
-        """The settings of a group's own."""
+        """Returns the configs that were set for a group."""
         return self._given.get(group_id, {})
 
     def changed(
         self, group_id: str, changes: Iterable[tuple[str, int, str | None]]
     ) -> Mapping[str, str]:
-        """The settings of a group with changes: names, what is to be done, and values.
+        """Returns the configs of a group after changes: names, operations and values.
 
         Raises INVALID_REQUEST and INVALID_CONFIG.
         """
@@ -128,7 +128,7 @@ class GroupConfigManager:
         return {name: str(value) for name, value in self._checked(given).items()}
 
     def take(self, group_id: str, given: Mapping[str, str]) -> None:
-        """Let a group have these settings, and no others."""
+        """Replaces the configs of a group."""
         if given:
             self._given[group_id] = given
         else:

@@ -1,4 +1,4 @@
-"""Who leads a partition and who follows in step: plain data, which the cluster decides on."""
+"""The leader and the in-sync replicas of a partition. Plain data."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from .replica_placement import Replicas
 
 __all__ = ["NO_LEADER", "LeaderAndIsr"]
 
-#: What Metadata says where nobody leads.
+#: The leader id in Metadata if a partition has no leader.
 NO_LEADER: Final = -1
 
 
 @dataclass(slots=True)
 class LeaderAndIsr:
-    """`leader` is a node id, or NO_LEADER; `in_sync` are the nodes that have all records (ISR).
+    """A partition's replicas, its leader (a node id or NO_LEADER) and its ISR (`in_sync`).
 
-    The leader epoch is the log's: see `LeaderEpochCache`.
+    The log has the leader epoch: see `LeaderEpochCache`.
     """
 
     replicas: Replicas
@@ -26,5 +26,5 @@ class LeaderAndIsr:
 
     @classmethod
     def first(cls, replicas: Replicas) -> LeaderAndIsr:
-        """That of a new partition: the first replica leads, and all are in step."""
+        """Returns the state of a new partition: the first replica leads, and all are in sync."""
         return cls(replicas, replicas[0], replicas)

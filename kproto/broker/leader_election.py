@@ -1,10 +1,10 @@
-"""Who leads when nodes come and go: decisions on plain data, which the cluster carries out.
+"""Leader election when nodes stop and start: decisions on plain data, applied by the cluster.
 
-The rules are those of Kafka's controller in KRaft mode: the first replica in the order of the
-assignment that is in sync and alive leads, and who leads already goes on. The leader epoch rises
-with each change of the leader, to and from nobody too; since metadata version 3.6 it does not rise
-when the ISR alone changes (KAFKA-15021). Left out: eligible leader replicas (KIP-966), unclean
-elections by themselves, and the preferred leader, to which Kafka moves back within five minutes.
+The rules are those of Kafka's controller in KRaft mode: the first replica of the assignment that is
+in sync and alive leads, and a current leader stays. The leader epoch rises with each change of the
+leader, also from or to no leader; since metadata version 3.6 it does not rise if only the ISR
+changes (KAFKA-15021). Left out: eligible leader replicas (KIP-966), automatic unclean elections,
+and the election of preferred leaders, which Kafka does within five minutes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ __all__ = [
 
 
 def initial_leader_and_isr(replicas: Replicas, alive: Container[int]) -> LeaderAndIsr:
-    """The leadership of a new partition: in sync is who is alive, and the first of them leads."""
+    """Returns the state of a new partition.
+
+    Live replicas are in sync, and the first of them leads.
+    """
     in_sync = tuple(node for node in replicas if node in alive)
     if not in_sync:
         return LeaderAndIsr(replicas, NO_LEADER, replicas[:1])
@@ -34,9 +37,9 @@ def initial_leader_and_isr(replicas: Replicas, alive: Container[int]) -> LeaderA
 
 
 def after_broker_stop(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
-    """The leadership once `node` is no longer among the `alive`.
+    """Returns the state after `node` left the `alive` nodes.
 
-    The last one of the ISR stays in it: with it alone nothing is lost when it comes back.
+    The last replica in sync stays in the ISR, so that no records are lost when it starts again.
     """
     if node not in current.in_sync:
         return current
@@ -45,25 +48,25 @@ def after_broker_stop(current: LeaderAndIsr, node: int, alive: Container[int]) -
 
 
 def after_broker_start(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
-    """The leadership once `node` is among the `alive` again, and has read what it lacked.
+    """Returns the state after `node` joined the `alive` nodes and has caught up.
 
-    Where nobody leads and `node` was not in sync, it has nobody to read from, and stays out.
+    If there is no leader and `node` was not in sync, it cannot catch up, and stays out of the ISR.
     """
     if node not in current.replicas:
         return current
     current = _elected(current, alive)
     if current.leader == NO_LEADER:
         return current
-    # A leader that comes back finds followers which wait for it, and takes them in again.
+    # A leader that starts again finds the live followers waiting, and adds them to the ISR.
     in_sync = tuple(each for each in current.replicas if each in current.in_sync or each in alive)
     return replace(current, in_sync=in_sync)
 
 
 def elect_leader(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
-    """The leadership with another leader.
+    """Returns the state with `node` as the leader.
 
-    Raises INVALID_REQUEST for one that holds no replica, and ELIGIBLE_LEADERS_NOT_AVAILABLE for
-    one that is stopped or lacks records.
+    Raises INVALID_REQUEST if it holds no replica, and ELIGIBLE_LEADERS_NOT_AVAILABLE if it is
+    stopped or not in sync.
     """
     if node not in current.replicas:
         raise api_error(
@@ -80,10 +83,10 @@ def elect_leader(current: LeaderAndIsr, node: int, alive: Container[int]) -> Lea
 
 
 def alternate_racks(nodes: Sequence[int], racks: Sequence[str | None]) -> list[int]:
-    """The nodes in an order in which neighbours stand in different racks, as far as that goes.
+    """Returns the nodes in an order that alternates racks as far as possible.
 
     `racks` are those of `nodes`. With racks of one size, each run of as many nodes as there are
-    racks has one of each: replicas that are placed side by side outlive a rack (KIP-36).
+    racks has one node of each, so that adjacent replicas survive the failure of a rack (KIP-36).
     """
     by_rack: dict[str | None, list[int]] = {}
     for node, rack in zip(nodes, racks, strict=True):

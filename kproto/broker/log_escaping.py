@@ -1,4 +1,4 @@
-"""What clients say of themselves, fit to be sent, and for one line of the log."""
+"""Makes text of clients safe for one line of the log, and checks that UTF-8 can encode it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ __all__ = ["is_encodable", "log_safe"]
 
 
 def is_encodable(text: str) -> bool:
-    """Whether UTF-8 can carry it: no half of a surrogate pair stands alone."""
+    """Returns whether UTF-8 can encode the text: it has no lone surrogate."""
     return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def log_safe(value: object) -> str:
-    r"""`value` as text; what would end the line or steer a terminal is escaped, as `\n`.
+    r"""Returns `value` as text in one line: characters that are not printable are escaped, as `\n`.
 
-    Client ids, names of users and of certificates are anything that can be written in UTF-8;
-    without this a client could write lines of its own into the log.
+    Client ids and the names of users and certificates may be any UTF-8. Without escapes, a client
+    could forge lines of the log or steer the terminal that shows it.
     """
     text = str(value)
     if text.isprintable():

@@ -58,9 +58,9 @@ class CloseConnection(Exception):  # noqa: N818 - what to do, not what went wron
 
 
 class Api(NamedTuple):
-    """One API: its request, the versions it is answered in, and the function that decides.
+    """One API: its request class, the supported versions, and the handler.
 
-    The function gets the context, the request, and the version of both it and the response.
+    The handler gets the context, the request, and the version of both the request and the response.
     `fallback` answers any other version, in the form of v0; without it, such a request closes the
     connection.
     """
@@ -76,7 +76,7 @@ def handles(
     versions: range,
     fallback: Callable[[Context], Response] | None = None,
 ) -> Callable[[Callable[[Context, Q, int], Decision]], Api]:
-    """Make an `Api` of the function that answers `request` in `versions`."""
+    """Returns a decorator that makes an `Api` of the handler of `request` in `versions`."""
 
     def make(handle: Callable[[Context, Q, int], Decision]) -> Api:
         return Api(request, versions, handle, fallback)
@@ -85,12 +85,12 @@ def handles(
 
 
 def by_key(apis: Iterable[Api]) -> dict[int, Api]:
-    """The APIs by api key; of two for one key, the later."""
+    """Returns the APIs by API key; the later of two APIs with one key counts."""
     return {api.request.API_KEY: api for api in apis}
 
 
 def served_apis(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]:
-    """The APIs by api key, each with the versions that a broker of these settings takes."""
+    """Returns the APIs by API key, with the versions that a broker of these settings supports."""
     found = {}
     taken = None
     if settings.release is not None:
@@ -106,7 +106,10 @@ def served_apis(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]
 
 
 def served_versions(api: Api, settings: BrokerSettings) -> range:
-    """The versions of `api` that a broker takes: without unstable ones unless set so."""
+    """Returns the versions of `api` that a broker supports.
+
+    Unstable ones only if they are enabled.
+    """
     if settings.unstable_versions:
         return api.versions
     return range(api.versions.start, min(api.versions.stop, api.request.LATEST_STABLE + 1))

@@ -1,4 +1,4 @@
-"""Which nodes hold the partitions of a new topic: a decision on plain numbers."""
+"""Places the replicas of new topics on nodes: a decision on plain numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .api_error import api_error
 __all__ = ["Replicas", "place_replicas"]
 
 Replicas = tuple[int, ...]
-"""The ids of the nodes that hold a partition; the first is its leader."""
+"""The node ids of a partition's replicas; the first is the preferred leader."""
 
 _DEFAULT: Final = -1
 
@@ -26,12 +26,12 @@ def place_replicas(
     stopped: Sequence[int] = (),
     default_replication_factor: int = 1,
 ) -> list[Replicas]:
-    """The replicas of each partition of a new topic, from what was asked; -1 for the default.
+    """Returns the replicas of each partition of a new topic; -1 stands for the default.
 
-    `nodes` are the ids of those that are alive: where nobody assigns partitions to them, they lead
-    in turn, and their neighbours follow. Those that are `stopped` follow where the others are too
-    few, as in Kafka. Raises INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
-    INVALID_REPLICA_ASSIGNMENT, INVALID_REQUEST and POLICY_VIOLATION.
+    `nodes` are the ids of the live nodes: without a manual assignment they lead in turn, and
+    adjacent nodes follow. Nodes that are `stopped` follow if there are too few live ones, as in
+    Kafka. Raises INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REQUEST and POLICY_VIOLATION.
     """
     known = [*nodes, *stopped]
     if assignments:
@@ -80,7 +80,7 @@ def _neighbours(index: int, count: int, nodes: Sequence[int]) -> Replicas:
 
 
 def _assigned(assignments: Mapping[int, Iterable[int]], nodes: Sequence[int]) -> list[Replicas]:
-    """The replicas as they were assigned: distinct nodes that are there, as many everywhere."""
+    """Returns the manual assignment: distinct existing nodes, as many for each partition."""
     if sorted(assignments) != list(range(len(assignments))):
         raise api_error(
             "INVALID_REPLICA_ASSIGNMENT", "the partitions assigned must be 0, 1, 2 and so on"

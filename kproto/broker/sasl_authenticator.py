@@ -1,7 +1,8 @@
-"""The gate of a listener with SASL: carries tokens between one connection and its `SaslSession`.
+"""Authenticates one connection of a listener with SASL, before its requests reach the handlers.
 
-Knows the two requests of SASL and frames without a header. What is slow runs in a thread, so that
-no other connection waits for it. Moves no bytes itself: `session` does.
+Handles SaslHandshake, SaslAuthenticate and tokens without a header, and drives a `SaslSession`, as
+Kafka's SaslServerAuthenticator. Slow steps run in a thread, so that no other connection waits for
+them. Moves no bytes itself: `session` does.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..protocol.error_codes import code_of
 from ..protocol.headers import request_class
 from ..protocol.received import name_of
 from .registry import CloseConnection
-from .security.sasl_session import Answer, Identity, SaslSession, SaslState
+from .security.sasl_session import Identity, SaslResult, SaslSession, SaslState
 
 __all__ = ["SaslAuthenticator"]
 
@@ -34,11 +35,10 @@ _API_KEY: Final = struct.Struct(">h")
 
 
 class SaslAuthenticator:
-    """Before one connection. `closing` is why it is closed once its last answer is written.
+    """The authentication of one connection; `closing` is why it closes after its last response.
 
-    `validators` is where functions that validate bearer tokens run. They may wait for somebody: in
-    the threads that the loop has for all, any client with a token would keep the other mechanisms
-    waiting.
+    `validators` runs functions that validate bearer tokens. They may block: in the default threads
+    of the event loop, clients with such tokens would delay the other mechanisms.
     """
 
     def __init__(
@@ -51,25 +51,25 @@ class SaslAuthenticator:
 
     @property
     def identity(self) -> Identity | None:
-        """Who came in; None until somebody did."""
+        """Returns the authenticated identity, None before."""
         return self._authentication.identity
 
     @property
     def expects_token_without_header(self) -> bool:
-        """Whether the next frame is a token without a header, as after SaslHandshake v0."""
+        """Returns whether the next frame is a token without a header, as after SaslHandshake v0."""
         return self._authentication.phase is SaslState.TOKENS_WITHOUT_HEADER
 
     def check(self, data: bytes) -> None:
-        """Look at the key of a request before anything of it is read. Raises CloseConnection."""
+        """Checks the API key of a request before the request is decoded. Raises CloseConnection."""
         if len(data) < _API_KEY.size:
-            return  # who reads it says what is wrong
+            return  # decoding it raises the error
         (api_key,) = _API_KEY.unpack_from(data)
-        reason = self._authentication.admit(api_key, self._clock.monotonic())
+        reason = self._authentication.check_request(api_key, self._clock.monotonic())
         if reason is not None:
             raise CloseConnection(f"{name_of(request_class(api_key), api_key)}: {reason}")
 
     async def answer(self, request: ReceivedRequest) -> Response | None:
-        """The answer to one of SASL's own requests; None for what is for a handler."""
+        """Returns the response to a SASL request, None for a request that a handler answers."""
         message = request.message
         phase = self._authentication.phase
         if phase is SaslState.OPEN:
@@ -80,9 +80,10 @@ class SaslAuthenticator:
             return self._shake_hands(message, request.version)
         if isinstance(message, SaslAuthenticateRequest):
             answer = await self._take(message.auth_bytes)
-            if answer.api_error is not None:
+            if answer.error_message is not None:
                 return SaslAuthenticateResponse(
-                    error_code=code_of("SASL_AUTHENTICATION_FAILED"), error_message=answer.api_error
+                    error_code=code_of("SASL_AUTHENTICATION_FAILED"),
+                    error_message=answer.error_message,
                 )
             return SaslAuthenticateResponse(
                 error_message=None,
@@ -92,14 +93,17 @@ class SaslAuthenticator:
         return None
 
     def answered(self, request: ReceivedRequest, response: Response | None) -> None:
-        """Take note of what a handler answered."""
+        """Notes a handler's response: an answered ApiVersions allows no second one."""
         if request.api_key == ApiVersionsRequest.API_KEY and (
             isinstance(response, ApiVersionsResponse) and not response.error_code
         ):
             self._authentication.on_api_versions_answered()
 
     async def take_token_without_header(self, token: bytes) -> bytes:
-        """The answer to a token without a header. Raises CloseConnection for a refusal."""
+        """Returns the response to a token without a header.
+
+        Raises CloseConnection if it is refused.
+        """
         answer = await self._take(token)
         if self.closing is not None:
             raise CloseConnection(self.closing)
@@ -107,7 +111,7 @@ class SaslAuthenticator:
 
     def _refuse_instead_of_token(self, message: object) -> Response:
         self._authentication.reject_unexpected_request()
-        self.closing = "it sent something else where a token was due"
+        self.closing = "it sent another request in place of a SASL token"
         code = code_of("ILLEGAL_SASL_STATE")
         if isinstance(message, SaslHandshakeRequest):
             return SaslHandshakeResponse(error_code=code)
@@ -119,12 +123,14 @@ class SaslAuthenticator:
             return SaslHandshakeResponse(mechanisms=mechanisms)
         self.closing = f"it asked for another mechanism than {', '.join(mechanisms)}"
         if self.identity is not None:
-            raise CloseConnection(self.closing)  # as Kafka: told only where it comes in
+            raise CloseConnection(
+                self.closing
+            )  # as Kafka: the response is sent only during the first authentication
         return SaslHandshakeResponse(
             error_code=code_of("UNSUPPORTED_SASL_MECHANISM"), mechanisms=mechanisms
         )
 
-    async def _take(self, token: bytes | memoryview) -> Answer:
+    async def _take(self, token: bytes | memoryview) -> SaslResult:
         authentication, clock = self._authentication, self._clock
         if authentication.uses_validator:
             take = partial(authentication.take, bytes(token), clock.monotonic, clock.now_ms)

@@ -1,6 +1,6 @@
-"""Topics by name and by id, and what Kafka asks of the name of a new one.
+"""Topics by name and by id, and the validation of new topic names.
 
-Knows no message; where partitions are placed is decided before.
+Knows no message; replicas are placed before.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ __all__ = ["INTERNAL_TOPICS", "METADATA_LOG", "Topic", "Topics", "check_topic_na
 _MAX_NAME_LENGTH: Final = 249
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
-#: The log of the controllers, which no client may create.
+#: The log of the controllers, which clients may not create.
 METADATA_LOG: Final = "__cluster_metadata"
 
-#: Topics that belong to Kafka itself.
+#: Kafka's internal topics.
 INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 )
 
 
 class Topic:
-    """One topic; its partitions are numbered from 0, and `replicas` says who holds each.
+    """One topic; `replicas` are those of its partitions, numbered from 0.
 
-    `lead` decides who of them leads first, and who is in sync.
+    `lead` returns the first leader and ISR of a partition's replicas.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Topic:
         name: str,
         replicas: Sequence[Replicas],
         config: TopicConfig,
-        room: StorageLimit | None = None,
+        storage_limit: StorageLimit | None = None,
         *,
         lead: Callable[[Replicas], LeaderAndIsr] = LeaderAndIsr.first,
     ) -> None:
@@ -51,17 +51,17 @@ class Topic:
         self.topic_id = Uuid.random()
         self.config = config
         self.partitions = [
-            Partition(index, leader_and_isr=lead(its), room=room)
+            Partition(index, leader_and_isr=lead(its), storage_limit=storage_limit)
             for index, its in enumerate(replicas)
         ]
 
     @property
     def is_internal(self) -> bool:
-        """Whether the topic is Kafka's own."""
+        """Returns whether the topic is internal."""
         return self.name in INTERNAL_TOPICS
 
     def partition(self, index: int) -> Partition:
-        """Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        """Returns a partition. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         if not 0 <= index < len(self.partitions):
             raise api_error(
                 "UNKNOWN_TOPIC_OR_PARTITION",
@@ -69,17 +69,20 @@ class Topic:
             )
         return self.partitions[index]
 
-    def kept(self, index: int, now_ms: int) -> Partition:
-        """The same, without what its log no longer keeps at `now_ms`."""
+    def after_retention(self, index: int, now_ms: int) -> Partition:
+        """Returns a partition after retention was applied at `now_ms`.
+
+        Raises as `partition` does.
+        """
         partition = self.partition(index)
         apply_retention(partition.log, self.config, now_ms)
         return partition
 
     def check_leader(self, index: int, node_id: int, leader_epoch: int = -1) -> None:
-        """For a request that only the leader of a partition answers, and that came to that node.
+        """Checks that the node leads a partition, for requests that only the leader answers.
 
-        `leader_epoch` is the one that the client believes in, below 0 when it knows none (KIP-320).
-        A node without a replica knows no epochs. Raises UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH
+        `leader_epoch` is the client's current leader epoch, negative if it knows none (KIP-320); a
+        node without a replica does not check it. Raises UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH
         or NOT_LEADER_OR_FOLLOWER.
         """
         leader_and_isr = self.partition(index).leader_and_isr
@@ -94,7 +97,7 @@ class Topic:
             )
 
     def check_in_sync(self, index: int) -> None:
-        """For a write that all replicas in sync shall have. Raises NOT_ENOUGH_REPLICAS."""
+        """Raises NOT_ENOUGH_REPLICAS if the ISR is smaller than min.insync.replicas."""
         leader_and_isr = self.partition(index).leader_and_isr
         least = min(self.config.min_insync_replicas, len(leader_and_isr.replicas))
         if len(leader_and_isr.in_sync) < least:
@@ -105,7 +108,7 @@ class Topic:
             )
 
     def check_epoch(self, index: int, leader_epoch: int) -> None:
-        """The same for a request that a follower answers, too (KIP-392).
+        """Checks the client's leader epoch, for requests that followers answer, too (KIP-392).
 
         Raises UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH.
         """
@@ -121,12 +124,12 @@ class Topic:
 
 
 class Topics:
-    """All topics, by name and by id."""
+    """All topics by name and by id."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
-        #: How many topics have been made so far, those that are gone too; and how many are gone.
+        #: Number of topics created so far, deleted ones included; and number of deleted ones.
         self.created_count = 0
         self.deleted_count = 0
 
@@ -137,30 +140,30 @@ class Topics:
         return len(self._by_name)
 
     def get(self, name: str) -> Topic | None:
-        """The topic of that name; None where there is none."""
+        """Returns the topic of that name; None if there is none."""
         return self._by_name.get(name)
 
     def named(self, name: str) -> Topic:
-        """Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        """Returns the topic of that name. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         topic = self._by_name.get(name)
         if topic is None:
             raise api_error("UNKNOWN_TOPIC_OR_PARTITION", f"there is no topic {name!r}")
         return topic
 
     def with_id(self, topic_id: bytes) -> Topic:
-        """Raises UNKNOWN_TOPIC_ID."""
+        """Returns the topic with that id. Raises UNKNOWN_TOPIC_ID."""
         topic = self._by_id.get(topic_id)
         if topic is None:
             raise api_error("UNKNOWN_TOPIC_ID", f"there is no topic with id {Uuid(topic_id)}")
         return topic
 
     def name_of(self, topic_id: bytes) -> str:
-        """The name of the topic with that id; an empty one where there is none."""
+        """Returns the name of the topic with that id; empty if there is none."""
         topic = self._by_id.get(topic_id)
         return "" if topic is None else topic.name
 
     def asked(self, name: str, topic_id: bytes, *, by_id: bool) -> Topic:
-        """The topic of a request that names it in its older versions, and now by its id.
+        """Returns the topic of a request, which names it in older versions, else has its id.
 
         Raises UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
         """
@@ -182,19 +185,19 @@ class Topics:
                 )
 
     def add(self, topic: Topic) -> None:
-        """Take a topic whose name was checked."""
+        """Adds a topic whose name was checked."""
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
         self.created_count += 1
 
     def apply_retention(self, now_ms: int) -> None:
-        """Drop what no log keeps any more at `now_ms`."""
+        """Deletes records by the retention of their topics at `now_ms`."""
         for topic in self:
             for partition in topic.partitions:
                 apply_retention(partition.log, topic.config, now_ms)
 
     def remove(self, topic: Topic) -> None:
-        """Delete a topic and its records; whoever waits for them is woken."""
+        """Deletes a topic and its records; wakes requests that wait for them."""
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
         self.deleted_count += 1

@@ -1,6 +1,6 @@
-"""What one can wait for: a thing that tells whoever asked that it has changed.
+"""Objects that notify watchers of their changes: logs, partitions and groups.
 
-Knows neither who waits nor how; `waiting` does the waiting.
+`session` watches them for a `DelayedResponse`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ __all__ = ["Watchable"]
 
 
 class Watchable:
-    """Something that changes."""
+    """An object whose changes can be watched."""
 
     def __init__(self) -> None:
         #: Called without arguments at each change.
         self.watchers: set[Callable[[], None]] = set()
 
     def notify(self) -> None:
-        """Call whoever waits."""
+        """Calls all watchers."""
         for watcher in tuple(self.watchers):
             watcher()

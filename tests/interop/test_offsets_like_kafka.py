@@ -261,7 +261,7 @@ def test_what_has_had_its_time_is_written_as_kafka_does(start_kafka: StartKafka)
     assert ours == theirs
 
 
-class Coordinators:
+class InternalTopicCoordinators:
     """Three brokers, and who of them coordinates group g."""
 
     def __init__(
@@ -338,7 +338,7 @@ def test_coordinators_that_stop_as_three_real_ones(start_cluster: StartCluster) 
     with threaded_cluster(3) as embedded:
         addresses = embedded.call(lambda it: {node: it.broker(node).bootstrap for node in it.nodes})
         ours = dict(
-            Coordinators(
+            InternalTopicCoordinators(
                 addresses,
                 lambda node: embedded.wait_for(lambda it: it.stop_broker(node)),
                 lambda node: embedded.wait_for(lambda it: it.start_broker(node)),
@@ -346,7 +346,7 @@ def test_coordinators_that_stop_as_three_real_ones(start_cluster: StartCluster) 
         )
     real = start_cluster("4.4.0", config={"auto.leader.rebalance.enable": "false"})
     theirs = dict(
-        Coordinators(
+        InternalTopicCoordinators(
             {node: real.node(node).bootstrap for node in (1, 2, 3)},
             lambda node: real.node(node).stop(),
             lambda node: real.node(node).start(),

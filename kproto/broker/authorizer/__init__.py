@@ -1,7 +1,7 @@
-"""Who may do what with which resource, as Kafka's StandardAuthorizer decides it. Plain data.
+"""ACLs and their evaluation, as Kafka's StandardAuthorizer. Plain data.
 
-`words` have the numbers of the protocol, `acl` is one ACL and what finds it, `deciding` the rules,
-`needs` the table of what each API asks for.
+`acl_types` has the codes of the protocol, `acl` an ACL and its filter, `standard_authorizer` the
+rules, `required_operations` the table of what each API requires.
 """
 
 from .acl import Acl, AclFilter

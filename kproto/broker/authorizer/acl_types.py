@@ -1,7 +1,7 @@
-"""The words of ACLs with the numbers that requests carry: resources, patterns, operations.
+"""The codes of ACLs in requests: resource types, pattern types, operations, permissions.
 
 Sources: KIP-11, KIP-290 (prefixes), KIP-373 (users), KIP-939 (two-phase commit). UNKNOWN stands for
-any number that has no word here; ANY and MATCH are for filters alone.
+any other number; ANY and MATCH are for filters alone.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ __all__ = [
     "ResourceType",
 ]
 
-#: A literal name that stands for every name; a host that stands for every host.
+#: A literal name that matches every name; a host that matches every host.
 WILDCARD: Final = "*"
 
-#: The one name that a resource of type CLUSTER has.
+#: The only name of a resource of type CLUSTER.
 CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class AclCode(IntEnum):
-    """A number of a request; one that no release knows is UNKNOWN."""
+    """A code in a request; an unknown one is UNKNOWN."""
 
     @classmethod
     def _missing_(cls, value: object) -> AclCode | None:
@@ -38,7 +38,7 @@ class AclCode(IntEnum):
 
 
 class ResourceType(AclCode):
-    """What a right is about."""
+    """The types of resources."""
 
     UNKNOWN = 0
     ANY = 1
@@ -51,7 +51,7 @@ class ResourceType(AclCode):
 
 
 class PatternType(AclCode):
-    """How the name of an ACL is meant: as it is, or as the beginning of names."""
+    """How the name of an ACL matches: literally, or as a prefix."""
 
     UNKNOWN = 0
     ANY = 1
@@ -61,7 +61,7 @@ class PatternType(AclCode):
 
 
 class Operation(AclCode):
-    """What is done with a resource; its number is its bit in fields of authorized operations."""
+    """The operations on resources; the number is the bit in authorized operations."""
 
     UNKNOWN = 0
     ANY = 1
@@ -82,7 +82,7 @@ class Operation(AclCode):
 
 
 class Permission(AclCode):
-    """What an ACL says to who asks."""
+    """The permission of an ACL."""
 
     UNKNOWN = 0
     ANY = 1
@@ -90,7 +90,7 @@ class Permission(AclCode):
     ALLOW = 3
 
 
-#: The operations that a resource knows, which its field of authorized operations is made of.
+#: The operations that a resource type supports, for its field of authorized operations.
 SUPPORTED_OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
     ResourceType.TOPIC: (
         Operation.READ,
@@ -127,7 +127,7 @@ SUPPORTED_OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
     ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
 
-#: The error that says no right to a resource, by the name of its code.
+#: The authorization errors of the resource types.
 AUTHORIZATION_ERRORS: Final[Mapping[ResourceType, str]] = {
     ResourceType.TOPIC: "TOPIC_AUTHORIZATION_FAILED",
     ResourceType.GROUP: "GROUP_AUTHORIZATION_FAILED",

@@ -1,9 +1,9 @@
-"""Which rights each API asks for: Kafka's table, by api key, and the error where one is missing.
+"""The operations that each API must be authorized for: Kafka's table, by API key.
 
-Sources: the table of operations in Kafka's documentation of security, and the KIPs of the APIs. A
-handler asks for its rights through `rights`; `tests/unit/broker/authorizer/test_enforcement.py`
-holds every row of an API that the broker answers against what it does. Rows of APIs that it does
-not answer yet stand here for whoever adds them.
+Sources: the table of operations in Kafka's security documentation, and the KIPs of the APIs.
+Handlers check them through `authorization`; `tests/unit/broker/authorizer/test_enforcement.py`
+compares every row of a supported API with the handler. Rows of other APIs are there for their later
+handlers.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["REQUIRED_OPERATIONS", "RequiredOperation"]
 
 
 class RequiredOperation(NamedTuple):
-    """A right that an API asks for.
+    """An operation that an API must be authorized for.
 
-    `when` says which requests ask for it, empty for all. `error` is the name of the code where it
-    is missing; empty where what it is about is left out instead. Needs of one `alternative` are
-    alternatives: one of them is enough.
+    `when` says which requests require it, empty for all. `error` is the name of the error code;
+    empty if the resource is left out of the response instead. Of the operations with one
+    `alternative`, one is enough.
     """
 
     operation: Operation

@@ -1,9 +1,8 @@
-"""Who may do what: the rules of Kafka's StandardAuthorizer over a set of ACLs.
+"""The rules of Kafka's StandardAuthorizer over a set of ACLs.
 
-    super users may do all; then any ACL that denies counts; then any that allows; where none is
-    about the resource at all, the default; else no
-
-Decides on names alone: knows no request, no topic and no connection.
+Super users may perform all operations. Otherwise any matching ACL that denies counts, then any that
+allows, then the default if no ACL is about the resource. Decides on names alone: knows no request,
+no topic and no connection.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ __all__ = ["Authorizer"]
 
 _EVERYBODY: Final = "User:*"
 
-#: An ACL that allows one of these allows the operation too; one that denies, denies itself alone.
+#: The operations that imply an operation if an ACL allows them; an ACL that denies implies none.
 _IMPLIED_BY: Final = {
     Operation.DESCRIBE: frozenset(
         {
@@ -34,10 +33,10 @@ _IMPLIED_BY: Final = {
 
 
 class Authorizer:
-    """The ACLs of a cluster, and what follows from them.
+    """The ACLs of a cluster, and the authorization of operations.
 
-    Principals are text, `User:alice`; `host` is the address that a client came from.
-    `allow_if_no_acl` is Kafka's `allow.everyone.if.no.acl.found`.
+    Principals are text, `User:alice`; `host` is the address of the client. `allow_if_no_acl` is
+    Kafka's `allow.everyone.if.no.acl.found`.
     """
 
     def __init__(
@@ -49,7 +48,8 @@ class Authorizer:
     ) -> None:
         self._super_users = frozenset(super_users)
         self._allow_if_no_acl = allow_if_no_acl
-        #: By resource and pattern and then by name; an ACL once, in the order in which they came.
+        #: By resource and pattern type, then by name; each ACL once, in the order in which it was
+        #: added.
         self._by_pattern: dict[tuple[ResourceType, PatternType], dict[str, dict[Acl, None]]] = {}
         for acl in acls:
             self.add(acl)
@@ -60,12 +60,12 @@ class Authorizer:
                 yield from acls
 
     def add(self, acl: Acl) -> None:
-        """Take an ACL; one that is there already changes nothing."""
+        """Adds an ACL; does nothing if it exists."""
         by_name = self._by_pattern.setdefault((acl.resource_type, acl.pattern_type), {})
         by_name.setdefault(acl.name, {})[acl] = None
 
     def remove(self, acl: Acl) -> None:
-        """Take an ACL away; one that is not there changes nothing."""
+        """Removes an ACL; does nothing if it does not exist."""
         by_name = self._by_pattern.get((acl.resource_type, acl.pattern_type), {})
         acls = by_name.get(acl.name, {})
         acls.pop(acl, None)
@@ -73,7 +73,7 @@ class Authorizer:
             by_name.pop(acl.name, None)
 
     def matching(self, wanted: AclFilter) -> list[Acl]:
-        """The ACLs that a filter finds."""
+        """Returns the ACLs that a filter matches."""
         return [acl for acl in self if wanted.finds(acl)]
 
     def allows(
@@ -84,7 +84,7 @@ class Authorizer:
         resource_type: ResourceType,
         name: str,
     ) -> bool:
-        """Whether `principal` at `host` may do `operation` with the resource of that name."""
+        """Returns whether `principal` at `host` may perform `operation` on the resource."""
         if principal in self._super_users:
             return True
         about = allowed = False
@@ -105,11 +105,11 @@ class Authorizer:
     def allows_any(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Whether `principal` may do `operation` with some resource of the type, there or not.
+        """Returns whether `operation` is allowed on any resource of the type (KIP-679).
 
-        KIP-679; as Kafka, it looks for the operation itself, and for none that implies it.
+        As Kafka, it looks for the operation itself, and for none that implies it.
         """
-        # As Kafka asks it: super users, and where nothing is said of a name.
+        # As in Kafka: for super users, and for resources without ACLs.
         if self.allows(principal, host, operation, resource_type, "hardcode"):
             return True
         literal, denied_literal = self._names(
@@ -128,7 +128,7 @@ class Authorizer:
         )
 
     def _about(self, resource_type: ResourceType, name: str) -> Iterator[Collection[Acl]]:
-        """The ACLs whose pattern takes in `name`, pattern by pattern."""
+        """Yields the ACLs whose patterns match `name`, pattern by pattern."""
         literal = self._by_pattern.get((resource_type, PatternType.LITERAL), {})
         for wanted in {name, WILDCARD}:
             if wanted in literal:
@@ -145,7 +145,7 @@ class Authorizer:
         resource_type: ResourceType,
         pattern_type: PatternType,
     ) -> tuple[set[str], set[str]]:
-        """The names of the patterns that allow, and of those that deny."""
+        """Returns the names of the patterns that allow, and of those that deny."""
         allowed: set[str] = set()
         denied: set[str] = set()
         for name, acls in self._by_pattern.get((resource_type, pattern_type), {}).items():

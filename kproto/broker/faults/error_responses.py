@@ -1,8 +1,8 @@
-"""Where an error code stands in the answer to any request, and the answer that says it: a table.
+"""Error responses of any API: a table of where each response has its error codes.
 
-Most responses have one code for all. The others have one for each thing that was asked for, which
-is then named again; `_PLACES` says where. Fetch, Metadata and OffsetFetch answer more than they
-were asked for: there the broker answers itself, and is told what to refuse, or its answer marked.
+Most responses have one top-level code. The others have one for each element of the request, which
+`_PLACES` lists. Fetch, Metadata and OffsetFetch return more than their request names: there the
+handler refuses the elements, or the response is marked afterwards.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ __all__ = [
 
 
 class TopicLookup(NamedTuple):
-    """What a broker knows and a request does not say.
+    """Data of the broker that a request does not contain.
 
-    `name_of` gives the name of a topic by its id, an empty one where there is none; `held` the
-    topics and partitions that the fetch session of an id holds.
+    `name_of` returns the name of a topic by its id, empty if there is none; `held` returns the
+    topics and partitions of a fetch session by its id.
     """
 
     name_of: Callable[[bytes], str]
@@ -50,9 +50,9 @@ NO_TOPICS: Final = TopicLookup(lambda topic_id: "", lambda session_id: ())
 
 
 class _Step(NamedTuple):
-    """From a list of the request to one of the response, whose members are of class `struct`.
+    """Maps a list of the request to one of the response, whose elements are of class `struct`.
 
-    `field` is the one that takes a member of the request which is no struct.
+    `field` gets an element of the request that is no struct.
     """
 
     asked: str
@@ -62,10 +62,10 @@ class _Step(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The way to the code, in these versions of one API.
+    """The path to the error codes of one API in these versions.
 
-    With `some` the code of a whole request stands at the top, and here that of what is meant.
-    `says_why` tells that a message may stand beside the code, if there is a field for it.
+    With `some`, a refusal of the whole request sets the top-level code, and one of elements their
+    codes. `says_why` allows an error message beside the code.
     """
 
     steps: tuple[_Step, ...]
@@ -77,7 +77,7 @@ class _Place(NamedTuple):
 def _place(
     *steps: str, versions: range = range(2**15), some: bool = False, says_why: bool = True
 ) -> _Place:
-    """Of text: `asked > answered Struct field`."""
+    """Parses steps of the form `asked > answered Struct field`."""
     read = []
     for step in steps:
         asked, _, answered = step.partition(" > ")
@@ -87,7 +87,7 @@ def _place(
 
 _RESOURCES: Final = "resources > responses AlterConfigsResourceResponse"
 
-#: By api key; an API or version that is not here has its code at the top.
+#: By API key; other APIs and versions have a top-level code.
 _PLACES: Final[Mapping[int, tuple[_Place, ...]]] = {
     0: (  # Produce
         _place(
@@ -170,7 +170,7 @@ _PLACES: Final[Mapping[int, tuple[_Place, ...]]] = {
     69: (_place("group_ids > groups DescribedGroup group_id"),),  # ConsumerGroupDescribe
 }
 
-#: What fields say that know nothing, where nought would be an answer.
+#: Values of fields without a result, if 0 would be a result.
 _UNKNOWN: Final[Mapping[str, Any]] = {
     "base_offset": -1,
     "committed_offset": -1,
@@ -179,13 +179,13 @@ _UNKNOWN: Final[Mapping[str, Any]] = {
     "port": -1,
 }
 
-#: These are answered by the broker, which is told what to refuse.
+#: Requests whose handlers refuse the elements themselves.
 _HANDLED: Final = (FetchRequest, MetadataRequest)
 
-#: Since this version one OffsetFetch asks about many groups.
+#: Since this version one OffsetFetch can name many groups.
 _FIRST_VERSION_OF_MANY_GROUPS: Final = 8
 
-#: What is said of a whole Fetch, and not of its partitions.
+#: Error codes of a whole Fetch, not of its partitions.
 _OF_ALL_FETCHED: Final = frozenset(
     {
         "FETCH_SESSION_ID_NOT_FOUND",
@@ -198,9 +198,9 @@ _OF_ALL_FETCHED: Final = frozenset(
 
 
 def applies_to(request: ReceivedRequest, refuse: Refuse, known: TopicLookup) -> bool:
-    """Whether a request is about anything that is refused.
+    """Returns whether a request contains anything that is refused.
 
-    Raises ConfigurationError where the API has no place for a code.
+    Raises ConfigurationError if the response of the API has no error code.
     """
     message = request.message
     if message is None:
@@ -222,7 +222,7 @@ def applies_to(request: ReceivedRequest, refuse: Refuse, known: TopicLookup) -> 
 
 
 def _read(request: FetchRequest, known: TopicLookup) -> set[tuple[str, int]]:
-    """Topics and partitions that a Fetch reads, those of its session too."""
+    """Returns the topics and partitions that a Fetch reads, with those of its session."""
     read: set[tuple[str, int]] = set()
     if request.session_epoch > 0:
         read.update(known.held(request.session_id))
@@ -238,7 +238,7 @@ def _read(request: FetchRequest, known: TopicLookup) -> set[tuple[str, int]]:
 def _fetches_any(
     request: OffsetFetchRequest, version: int, refuse: Refuse, known: TopicLookup
 ) -> bool:
-    """Whether an OffsetFetch is about what is meant; who asks for all topics asks for that, too."""
+    """Returns whether an OffsetFetch contains a refused partition, also if it names no topics."""
     wanted: list[Any] = [request]
     if version >= _FIRST_VERSION_OF_MANY_GROUPS:
         wanted = list(request.groups)
@@ -256,7 +256,7 @@ def _fetches_any(
 
 
 def is_refused_by_handler(request: Request[Any], refuse: Refuse) -> bool:
-    """Whether the broker answers the request itself, and refuses while it does or is marked."""
+    """Returns whether the handler refuses, or its response is marked afterwards."""
     if isinstance(request, OffsetFetchRequest):
         return bool(refuse.partitions)
     return isinstance(request, MetadataRequest) or (
@@ -265,16 +265,16 @@ def is_refused_by_handler(request: Request[Any], refuse: Refuse) -> bool:
 
 
 def is_top_level_error(refuse: Refuse) -> bool:
-    """Whether a code is said of a whole Fetch."""
+    """Returns whether a code is a top-level error of Fetch."""
     return error_code(refuse.code).name in _OF_ALL_FETCHED
 
 
 def split_refused(
     request: Request[Any], version: int, refuse: Refuse, known: TopicLookup = NO_TOPICS
 ) -> tuple[Request[Any] | None, Response]:
-    """What of a request the broker works on, None for nothing, and the answer to the refused rest.
+    """Splits a request into the rest to handle and the response to the refused part.
 
-    Raises ConfigurationError.
+    Returns None for an empty rest. Raises ConfigurationError.
     """
     answer_class = response_of(type(request))
     assert answer_class is not None, "the broker read it, so that it has a response"
@@ -291,7 +291,7 @@ def split_refused(
 
 
 def merge_refused(answer: Response, refused: Response, request: Request[Any], version: int) -> None:
-    """Put what was refused into the answer to the rest."""
+    """Merges the refused part into the response to the rest."""
     place = _place_of(request, version, some=True)
     assert place is not None, "else there is no rest"
     first = place.steps[0]
@@ -306,7 +306,7 @@ def merge_refused(answer: Response, refused: Response, request: Request[Any], ve
 
 
 def mark_refused(answer: Response | None, refuse: Refuse, known: TopicLookup = NO_TOPICS) -> None:
-    """Let Metadata and OffsetFetch say the error of the topics and partitions that are meant."""
+    """Sets the error of refused topics and partitions in Metadata and OffsetFetch responses."""
     if isinstance(answer, MetadataResponse):
         _mark_topics(answer, refuse)
     elif isinstance(answer, OffsetFetchResponse):
@@ -344,9 +344,9 @@ def _mark_topics(answer: MetadataResponse, refuse: Refuse) -> None:
 
 
 def _place_of(request: Request[Any], version: int, *, some: bool) -> _Place | None:
-    """The way to the codes, of a whole request or of some of what it is about.
+    """Returns the path to the codes of a whole request, or of some of its elements.
 
-    None where one stands at the top. Raises ConfigurationError.
+    Returns None for a top-level code. Raises ConfigurationError.
     """
     for place in _PLACES.get(request.API_KEY, ()):
         if version in place.versions and some >= place.some:
@@ -373,7 +373,7 @@ def _meant(
 
 
 def _split(place: _Place, left: Any, answer: Any, refuse: Refuse, known: TopicLookup) -> None:
-    """Move what is meant from `left` to `answer`."""
+    """Moves the refused elements from `left` to `answer`."""
     steps, top = place.steps, type(answer)
     first = steps[0]
     kept = []
@@ -382,9 +382,9 @@ def _split(place: _Place, left: Any, answer: Any, refuse: Refuse, known: TopicLo
         if not refuse.includes(name):
             kept.append(member)
             continue
-        told = _named_again(first, member, top)
+        response_struct = _named_again(first, member, top)
         if len(steps) == 1:
-            _say(told, refuse, place.says_why)
+            _say(response_struct, refuse, place.says_why)
         else:
             inner = steps[1]
             meant = [it for it in getattr(member, inner.asked) if refuse.includes(name, _index(it))]
@@ -394,26 +394,26 @@ def _split(place: _Place, left: Any, answer: Any, refuse: Refuse, known: TopicLo
             for it in meant:
                 deep = _named_again(inner, it, top)
                 _say(deep, refuse, place.says_why)
-                getattr(told, inner.answered).append(deep)
+                getattr(response_struct, inner.answered).append(deep)
             if rest:
                 setattr(member, inner.asked, rest)
                 kept.append(member)
             if not meant:
                 continue
-        getattr(answer, first.answered).append(told)
+        getattr(answer, first.answered).append(response_struct)
     setattr(left, first.asked, kept)
 
 
 def _named_again(step: _Step, member: Any, top: type[Response]) -> Any:
-    """The struct of the response that stands for `member` of the request."""
-    told = getattr(sys.modules[top._generated().__module__], step.struct)()
+    """Returns the struct of the response for an element of the request."""
+    response_struct = getattr(sys.modules[top._generated().__module__], step.struct)()
     if step.field:
-        setattr(told, step.field, member)
+        setattr(response_struct, step.field, member)
     else:
-        for name in told._names():
+        for name in response_struct._names():
             if name in member._names() and not isinstance(getattr(member, name), list | Struct):
-                setattr(told, name, getattr(member, name))
-    return told
+                setattr(response_struct, name, getattr(member, name))
+    return response_struct
 
 
 def _say(struct: Any, refuse: Refuse, says_why: bool = True) -> None:
@@ -427,7 +427,7 @@ def _say(struct: Any, refuse: Refuse, says_why: bool = True) -> None:
 
 
 def _name(member: Any, known: TopicLookup = NO_TOPICS) -> str:
-    """What a member of a request is called, as far as it is a topic or the like."""
+    """Returns the name of an element of a request: a topic, resource or group."""
     if isinstance(member, str):
         return member
     for name in ("name", "topic", "resource_name", "group_id"):

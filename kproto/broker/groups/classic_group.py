@@ -1,4 +1,4 @@
-"""One classic group: what requests and the passing of time make of it, by the table in `states`.
+"""A group of the classic protocol: carries out the table of `classic_group_state` on its members.
 
 Time is lazy: callers call `advance` first, which runs what is due, each at its own deadline. A
 request that waits gets a `PendingResult`; `next_deadline_ms` is when the group next changes by
@@ -34,9 +34,10 @@ from .classic_members import (
     ClassicMembers,
     JoinRequest,
     JoinResult,
-    JoinResultMember,
     LeaveRequest,
+    PendingJoin,
     PendingResult,
+    PendingSync,
     ProtocolsOf,
     SyncRequest,
     SyncResult,
@@ -70,12 +71,12 @@ class ClassicGroup(Watchable):
         super().__init__()
         self.group_id = group_id
         self.state = EMPTY
-        #: Since when, in ms since 1970.
+        #: When the group entered its state, in ms since 1970.
         self.state_since_ms: int | None = now.timestamp_ms
         self.generation = 0
-        #: That of the members, such as `consumer`; None for a group that never had one.
+        #: The protocol type of the members, such as `consumer`; None if the group never had one.
         self.protocol_type: str | None = None
-        #: That of the generation, such as `range`.
+        #: The protocol of the generation, such as `range`.
         self.protocol: str | None = None
         self.offsets = CommittedOffsets()
         self._limits = limits
@@ -83,15 +84,12 @@ class ClassicGroup(Watchable):
         self._members = ClassicMembers()
         self._previous_state = DEAD
         self._topics: frozenset[str] | None = None
-        #: Members that have not sent SyncGroup in this generation.
-        self._pending_sync_members: set[str] = set()
         self._join_deadline: JoinDeadline | None = None
         self._sync_deadline: SyncDeadline | None = None
-        #: Somebody joined since the delay of the first rebalance began.
+        #: Whether a member joined since the delay of the first rebalance began.
         self._member_joined_during_delay = False
-        self._has_completed_results = False
 
-    # What others want to know
+    # State of the group
 
     @property
     def type(self) -> str:
@@ -99,42 +97,45 @@ class ClassicGroup(Watchable):
 
     @property
     def members(self) -> dict[str, ClassicMember]:
-        """By member id, in the order in which they joined. Not to be changed."""
+        """Returns the members by member id in the order of joining; not to be changed."""
         return self._members.members
 
     @property
     def static_ids(self) -> dict[str, str]:
-        """The member ids of static members, by instance id. Not to be changed."""
+        """Returns the member ids of static members by instance id; not to be changed."""
         return self._members.static_ids
 
     @property
     def pending_ids(self) -> tuple[str, ...]:
-        """Member ids that were given to somebody who has not joined yet (KIP-394)."""
+        """Returns the member ids of MEMBER_ID_REQUIRED that were not used yet (KIP-394)."""
         return tuple(self._members.pending)
 
     @property
     def leader(self) -> str | None:
-        """The member id of the leader."""
+        """Returns the member id of the leader."""
         return self._members.leader
 
     @property
     def last_empty_at(self) -> int | None:
-        """Since when nobody is a member, in ms since 1970; None while somebody is."""
+        """Returns since when the group is empty, in ms since 1970; None if it has members."""
         return self.state_since_ms if self.state is EMPTY else None
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads the topic; where that cannot be known, whether it may."""
+        """Returns whether a member subscribes to the topic.
+
+        Returns True if the subscriptions are unknown but the members are consumers.
+        """
         if self._topics is None:
             return self.protocol_type == PROTOCOL_TYPE
         return topic in self._topics
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When the group next changes by itself, as `ClockReading.ms`; None for never."""
+        """Returns when the group next changes by itself, as `ClockReading.ms`; None for never."""
+        members_ms = self._members.next_deadline_ms
         return min(
             (
-                *self._members.pending.values(),
-                *(it.deadline_ms for it in self.members.values() if it.deadline_ms is not None),
+                *(() if members_ms is None else (members_ms,)),
                 *(
                     it.ends_ms
                     for it in (self._join_deadline, self._sync_deadline)
@@ -144,19 +145,17 @@ class ClassicGroup(Watchable):
             default=None,
         )
 
-    # What a request does
+    # Requests
 
-    def join(
-        self, request: JoinRequest, new_id: str, now: ClockReading
-    ) -> PendingResult[JoinResult]:
-        """Take a member in, or in again; `new_id` is for one that has no id yet."""
+    def join(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
+        """Handles a JoinGroup; `new_id` is the member id for a member without one."""
         before = self._begin_request(now)
         pending = self._join(request, new_id, now)
         self._finish_request(before, now)
         return pending
 
-    def sync(self, request: SyncRequest, now: ClockReading) -> PendingResult[SyncResult]:
-        """Give a member its assignment, or take those of the leader."""
+    def sync(self, request: SyncRequest, now: ClockReading) -> PendingSync:
+        """Handles a SyncGroup: returns the member's assignment, or takes those of the leader."""
         before = self._begin_request(now)
         pending = self._sync(request, now)
         self._finish_request(before, now)
@@ -165,20 +164,22 @@ class ClassicGroup(Watchable):
     def heartbeat(
         self, member_id: str, instance_id: str | None, generation: int, now: ClockReading
     ) -> None:
-        """Let a session go on.
+        """Resets the session timeout of a member.
 
         Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
         """
         before = self._begin_request(now)
         member = self._members.check(member_id, instance_id)
         self._check_generation(generation)
-        self._reset_session(member, now)
-        self._finish_request(before, now)  # a shorter session than before is over sooner
+        member.reset_session(now.ms)
+        self._finish_request(
+            before, now
+        )  # a new session timeout that is shorter moves the deadline forward
         if action_for(Event.HEARTBEAT, self.state) is Action.RESET_SESSION_AND_REJOIN:
             raise api_error("REBALANCE_IN_PROGRESS", f"group {self.group_id!r} rebalances")
 
     def leave(self, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
-        """Let members go; for each the name of an error code."""
+        """Removes members; returns the name of an error code for each."""
         before = self._begin_request(now)
         errors = [self._leave(one) for one in leaving]
         if NO_ERROR in errors:
@@ -187,15 +188,15 @@ class ClassicGroup(Watchable):
         return errors
 
     def check_deletable(self, now: ClockReading) -> None:
-        """Raises NON_EMPTY_GROUP."""
+        """Raises NON_EMPTY_GROUP if the group cannot be deleted."""
         self.advance(now)
         if action_for(Event.GROUP_DELETED, self.state) is not Action.REMOVE:
             raise api_error("NON_EMPTY_GROUP", f"group {self.group_id!r} is {self.state}")
 
-    # What time does
+    # Deadlines
 
     def advance(self, now: ClockReading) -> None:
-        """Carry out what has come due, each at its own moment."""
+        """Runs what is due, each at its own deadline."""
         before = self.next_deadline_ms
         while (due := self.next_deadline_ms) is not None and due <= now.ms:
             self._run_due(now.at(due))
@@ -207,67 +208,57 @@ class ClassicGroup(Watchable):
         elif self._sync_deadline is not None and self._sync_deadline.ends_ms <= now.ms:
             self._on_sync_deadline(self._sync_deadline, now)
         else:
-            self._end_sessions(now)
+            self._expire_sessions(now)
 
-    def _on_join_deadline(self, phase: JoinDeadline, now: ClockReading) -> None:
-        longer = (
-            phase.extended(self._limits.initial_rebalance_delay_ms)
-            if self._member_joined_during_delay
-            else None
-        )
-        if longer is None:
+    def _on_join_deadline(self, deadline: JoinDeadline, now: ClockReading) -> None:
+        delay_ms = self._limits.initial_rebalance_delay_ms
+        extended = deadline.extended(delay_ms) if self._member_joined_during_delay else None
+        if extended is None:
             self._complete_join(now)
         else:
-            self._join_deadline, self._member_joined_during_delay = longer, False
+            self._join_deadline, self._member_joined_during_delay = extended, False
 
-    def _on_sync_deadline(self, phase: SyncDeadline, now: ClockReading) -> None:
+    def _on_sync_deadline(self, deadline: SyncDeadline, now: ClockReading) -> None:
         self._sync_deadline = None
-        if phase.generation == self.generation and self._pending_sync_members:
-            for member_id in tuple(self._pending_sync_members):
-                self._remove(member_id)
+        if deadline.generation == self.generation and self._members.pending_sync:
+            for member_id in tuple(self._members.pending_sync):
+                self._members.remove(member_id)
             self._prepare_rebalance("members sent no SyncGroup in time", now)
 
-    def _end_sessions(self, now: ClockReading) -> None:
+    def _expire_sessions(self, now: ClockReading) -> None:
         for member_id, deadline_ms in tuple(self._members.pending.items()):
             if deadline_ms <= now.ms:
-                self._remove(member_id)
+                self._members.remove(member_id)
                 self._apply(Event.PENDING_MEMBER_EXPIRED, "a new member did not join", now)
                 return
         for member in self.members.values():
             if member.deadline_ms is not None and member.deadline_ms <= now.ms:
                 member.deadline_ms = None
                 if member.is_new or not member.is_waiting:
-                    self._remove(member.member_id)
+                    self._members.remove(member.member_id)
                     said = log_safe(member.member_id)
-                    self._apply(Event.SESSION_EXPIRED, f"the session of {said} is over", now)
+                    self._apply(Event.SESSION_EXPIRED, f"the session of {said} expired", now)
                 return
 
-    # Where a coordinator goes and comes
+    # Loading, unloading and conversion
 
     def fail_pending_requests(self) -> None:
-        """All that wait hear that the group rebalances, and stay members.
+        """Answers all waiting members with REBALANCE_IN_PROGRESS; they stay members.
 
-        Nobody's session begins anew by that, so one that does not come back is missed late.
+        Their sessions do not start anew, so a member that does not join again is removed late.
         """
-        self._fail_pending("REBALANCE_IN_PROGRESS")
+        self._members.fail_pending("REBALANCE_IN_PROGRESS")
         self._notify_if_earlier(self.next_deadline_ms)
 
-    def _fail_pending(self, error: str) -> None:
-        for member in self.members.values():
-            self._complete_join_result(member, JoinResult(member.member_id, error))
-            self._complete_sync_result(member, SyncResult(error))
-
     def unload(self, error: str = "NOT_COORDINATOR") -> None:
-        """The coordinator is one no more: all that wait hear so, and nothing is due any more."""
-        self._fail_pending(error)
+        """Unloads the group: answers waiting members with the error, and stops all deadlines."""
+        self._members.fail_pending(error)
         self._members.clear()
-        self._pending_sync_members.clear()
         self._join_deadline = self._sync_deadline = None
-        self._has_completed_results = False
         self.notify()
 
     def restore(self, stored: GroupMetadata, now: ClockReading) -> None:
-        """Be what the log says, a stable generation or an empty group; sessions begin anew."""
+        """Restores a stable generation or an empty group; sessions start anew."""
         self.generation, self.protocol = stored.generation, stored.protocol
         self.protocol_type, self.state_since_ms = stored.protocol_type, stored.state_ms
         self.state = STABLE if stored.members else EMPTY
@@ -279,9 +270,9 @@ class ClassicGroup(Watchable):
     def restore_protocols(
         self, protocols: ProtocolsOf, reason: str | None, now: ClockReading
     ) -> None:
-        """Have what members of a group support that was of the consumer protocol.
+        """Sets the protocols of members of a downgraded group of the consumer protocol.
 
-        For a reason they join again.
+        With a reason, the group rebalances.
         """
         for member_id, its in protocols.items():
             self.members[member_id].protocols = its
@@ -290,39 +281,37 @@ class ClassicGroup(Watchable):
 
     @property
     def metadata(self) -> GroupMetadata:
-        """What is stored of it: a stable generation, or an empty group."""
+        """Returns the metadata to store: a stable generation, or an empty group."""
         return metadata_of(
             self._members, self.generation, self.protocol_type, self.protocol, self.state_since_ms
         )
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
-        """Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID for a former self."""
+        """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static member."""
         self._members.check(member_id, instance_id)
 
     def reset_session(self, member_id: str, now: ClockReading) -> None:
-        """A member has shown that it lives, as a commit does; its session begins anew."""
+        """Resets the session timeout of a member, as a commit does."""
         before = self._begin_request(now)
-        self._reset_session(self.members[member_id], now)
+        self.members[member_id].reset_session(now.ms)
         self._finish_request(before, now)
 
     def mark_dead(self) -> None:
-        """The group is deleted."""
+        """Marks the group as deleted."""
         self.state = DEAD
 
     # JoinGroup
 
-    def _join(
-        self, request: JoinRequest, new_id: str, now: ClockReading
-    ) -> PendingResult[JoinResult]:
+    def _join(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
         if not self._members.has_room(self.state, self._limits.max_size, request.member_id):
-            self._remove(request.member_id)
+            self._members.remove(request.member_id)
             return _refused("GROUP_MAX_SIZE_REACHED", "")
         if not self._members.supports_protocols_of(request, self.state, self.protocol_type):
             return _refused("INCONSISTENT_GROUP_PROTOCOL", request.member_id)
         if not request.member_id:
             return self._join_without_id(request, new_id, now)
         if request.member_id in self._members.pending:
-            if request.instance_id is not None:  # ids are given to dynamic members alone
+            if request.instance_id is not None:  # only dynamic members get member ids in advance
                 return _refused("UNKNOWN_SERVER_ERROR", "")
             return self._add(request, request.member_id, now)
         try:
@@ -331,9 +320,7 @@ class ClassicGroup(Watchable):
             return PendingResult(JoinResult(request.member_id, error.name))
         return self._join_again(member, request, now)
 
-    def _join_without_id(
-        self, request: JoinRequest, new_id: str, now: ClockReading
-    ) -> PendingResult[JoinResult]:
+    def _join_without_id(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
         if request.instance_id is not None:
             known = self.static_ids.get(request.instance_id)
             if known is not None:
@@ -343,22 +330,10 @@ class ClassicGroup(Watchable):
             return _refused("MEMBER_ID_REQUIRED", new_id)
         return self._add(request, new_id, now)
 
-    def _add(
-        self, request: JoinRequest, member_id: str, now: ClockReading
-    ) -> PendingResult[JoinResult]:
-        pending = PendingResult[JoinResult]()
-        member = ClassicMember(
-            member_id,
-            request.instance_id,
-            request.client_id,
-            request.client_host,
-            request.session_timeout_ms,
-            request.rebalance_timeout_ms,
-            request.protocols,
-            is_new=True,
-            deadline_ms=now.ms + self._limits.new_member_join_timeout_ms,
-            pending_join=pending,
-        )
+    def _add(self, request: JoinRequest, member_id: str, now: ClockReading) -> PendingJoin:
+        deadline_ms = now.ms + self._limits.new_member_join_timeout_ms
+        member = ClassicMember.joining(member_id, request, deadline_ms)
+        pending = member.await_join(request)
         if self.state is PREPARING and self._previous_state is EMPTY:
             self._member_joined_during_delay = True
         if not self.members:
@@ -369,34 +344,28 @@ class ClassicGroup(Watchable):
 
     def _join_again(
         self, member: ClassicMember, request: JoinRequest, now: ClockReading
-    ) -> PendingResult[JoinResult]:
+    ) -> PendingJoin:
         event = Event.FOLLOWER_REJOINED_UNCHANGED
         if request.protocols != member.protocols:
             event = Event.REJOINED_WITH_CHANGES
         elif member.member_id == self.leader:
             event = Event.LEADER_REJOINED
         if action_for(event, self.state) is Action.RESPOND:
-            leads = member.member_id == self.leader
-            return PendingResult(
-                self._join_result(
-                    member, self._members.join_result_members(self.protocol) if leads else ()
-                )
-            )
-        pending = member.rejoin(request)
+            return PendingResult(self._join_result(member))
+        pending = member.await_join(request)
         self._apply(event, request.because(event.value), now)
         return pending
 
     def _replace(
         self, former: ClassicMember, request: JoinRequest, new_id: str, now: ClockReading
-    ) -> PendingResult[JoinResult]:
-        """A static member has begun anew: its former self hears so, its assignment stays."""
+    ) -> PendingJoin:
+        """Replaces and fences a static member that restarted; the assignment stays."""
         former_leader = self.leader
-        self._complete_join_result(former, JoinResult(former.member_id, "FENCED_INSTANCE_ID"))
-        self._complete_sync_result(former, SyncResult("FENCED_INSTANCE_ID"))
+        self._members.complete_join(former, JoinResult(former.member_id, "FENCED_INSTANCE_ID"))
+        self._members.complete_sync(former, SyncResult("FENCED_INSTANCE_ID"))
         member = self._members.replace(former, new_id)
-        self._move_pending_sync(new_id, former.member_id)
-        self._reset_session(member, now)  # for as long as its former self wanted
-        pending = member.rejoin(request)
+        member.reset_session(now.ms)  # with the session timeout of the old member
+        pending = member.await_join(request)
         event = Event.STATIC_MEMBER_REPLACED
         if self.state is STABLE and self._members.select_protocol() != self.protocol:
             event = Event.STATIC_MEMBER_REPLACED_WITH_CHANGES
@@ -406,39 +375,28 @@ class ClassicGroup(Watchable):
         try:
             self._store(self, now)
         except BrokerResponseError as error:
-            told = replace(self._join_result(member, ()), member_id="", leader=former_leader or "")
-            self._complete_join_result(member, replace(told, error=error.name))
+            result = replace(self._join_result(member), members=(), leader=former_leader or "")
+            self._members.complete_join(member, replace(result, member_id="", error=error.name))
             self._restore_replaced_member(former, member, now)
             return pending
-        leads = member.member_id == self.leader
+        result = self._join_result(member)
         if request.supports_skipping_assignment:
-            told = replace(
-                self._join_result(
-                    member, self._members.join_result_members(self.protocol) if leads else ()
-                ),
-                skip_assignment=leads,
-            )
-        else:  # who cannot skip it shall not take itself for the leader
-            told = replace(self._join_result(member, ()), leader=former_leader or "")
-        self._complete_join_result(member, told)
+            result = replace(result, skip_assignment=member.member_id == self.leader)
+        else:  # a member that cannot skip the assignment must not take itself for the leader
+            result = replace(result, members=(), leader=former_leader or "")
+        self._members.complete_join(member, result)
         return pending
 
     def _restore_replaced_member(
         self, former: ClassicMember, member: ClassicMember, now: ClockReading
     ) -> None:
-        """A static member has not begun anew: its former self is a member again, as it was."""
+        """Puts the old static member back, as it was before `_replace`."""
         self._members.swap(member, former)
-        self._move_pending_sync(former.member_id, member.member_id)
-        self._reset_session(former, now)
-
-    def _move_pending_sync(self, member_id: str, instead_of: str) -> None:
-        if instead_of in self._pending_sync_members:
-            self._pending_sync_members.remove(instead_of)
-            self._pending_sync_members.add(member_id)
+        former.reset_session(now.ms)
 
     # SyncGroup
 
-    def _sync(self, request: SyncRequest, now: ClockReading) -> PendingResult[SyncResult]:
+    def _sync(self, request: SyncRequest, now: ClockReading) -> PendingSync:
         try:
             member = self._members.check(request.member_id, request.instance_id)
             self._check_generation(request.generation)
@@ -450,8 +408,8 @@ class ClassicGroup(Watchable):
         what = action_for(Event.LEADER_SYNCED if leads else Event.FOLLOWER_SYNCED, self.state)
         if what is Action.REBALANCE_IN_PROGRESS:
             return PendingResult(SyncResult("REBALANCE_IN_PROGRESS"))
-        self._pending_sync_members.discard(member.member_id)
-        if not self._pending_sync_members:
+        self._members.pending_sync.discard(member.member_id)
+        if not self._members.pending_sync:
             self._sync_deadline = None
         if what is Action.RESPOND:
             return PendingResult(self._sync_result(member))
@@ -461,31 +419,34 @@ class ClassicGroup(Watchable):
         return pending
 
     def _assign(self, assignments: Mapping[str, bytes], now: ClockReading) -> None:
-        """Who is not named is assigned nothing; nobody is, where that cannot be written."""
+        """Stores the leader's assignments; members that the leader does not name get an empty one.
+
+        If the log rejects them, no member gets an assignment.
+        """
         for member in self.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         try:
             self._store(self, now)
         except BrokerResponseError as error:
             self._clear_assignments(error.name, now)
-            self._prepare_rebalance(f"the assignments are not written: {error}", now)
+            self._prepare_rebalance(f"the assignments are not stored: {error}", now)
             return
-        self._transition(STABLE, "the leader assigned", now)
+        self._transition(STABLE, "the leader sent the assignment", now)
         for member in self.members.values():
-            if self._complete_sync_result(member, self._sync_result(member)):
-                self._reset_session(member, now)
+            if self._members.complete_sync(member, self._sync_result(member)):
+                member.reset_session(now.ms)
 
     def _clear_assignments(self, error: str, now: ClockReading) -> None:
-        """Nobody is assigned anything, and who waits for it hears of the error."""
+        """Clears all assignments, and answers the waiting members with the error."""
         for member in self.members.values():
             member.assignment = b""
-            if self._complete_sync_result(member, SyncResult(error)):
-                self._reset_session(member, now)
+            if self._members.complete_sync(member, SyncResult(error)):
+                member.reset_session(now.ms)
 
     # Rebalances
 
     def _apply(self, event: Event, reason: str, now: ClockReading) -> None:
-        """What the table says for the group as a whole."""
+        """Carries out the table's action for the group as a whole."""
         what = action_for(event, self.state)
         if what is Action.PREPARE_REBALANCE:
             self._prepare_rebalance(reason, now)
@@ -493,16 +454,16 @@ class ClassicGroup(Watchable):
             self._complete_join(now)
 
     def _may_complete_join(self, what: Action) -> bool:
-        """Whether joining is over once all have joined; a first rebalance waits for its delay."""
+        """Returns whether the join phase may end early; a first rebalance waits for its delay."""
         return what is Action.MAYBE_COMPLETE_JOIN_WITHOUT_DELAY or (
             what is Action.MAYBE_COMPLETE_JOIN and self._previous_state is not EMPTY
         )
 
     def _prepare_rebalance(self, reason: str, now: ClockReading) -> None:
-        """The members shall join again; a first rebalance waits for more of them (KIP-134)."""
+        """Starts a rebalance: members must join again, with a delay in an empty group (KIP-134)."""
         if self.state is COMPLETING:
             self._clear_assignments("REBALANCE_IN_PROGRESS", now)
-        self._pending_sync_members.clear()
+        self._members.pending_sync.clear()
         self._sync_deadline = None
         timeout_ms = self._members.rebalance_timeout_ms
         is_first = self.state is EMPTY
@@ -516,42 +477,45 @@ class ClassicGroup(Watchable):
             self._join_deadline = JoinDeadline(now.ms + timeout_ms)
 
     def _complete_join(self, now: ClockReading) -> None:
-        """The next generation, of all who have joined and of static members, who may come later."""
+        """Starts the next generation with the joined members and all static members.
+
+        Dynamic members that did not join are removed; static members may join later.
+        """
         self._join_deadline = None
         for member in tuple(self.members.values()):
             if member.pending_join is None and member.instance_id is None:
-                self._remove(member.member_id)
+                self._members.remove(member.member_id)
         if not self._members.elect_leader() and self.members:
-            # Static members alone, none of which has joined: their sessions decide.
+            # Only static members are left and none has joined: their sessions decide.
             self._join_deadline = JoinDeadline(now.ms + max(1, self._members.rebalance_timeout_ms))
             return
         self.generation += 1
-        self._pending_sync_members = set(self.members)
+        self._members.expect_sync()
         if not self.members:
             self.protocol = None
             self._topics = self._members.subscribed(self.protocol_type, self.protocol)
-            self._transition(EMPTY, "nobody is left", now)
+            self._transition(EMPTY, "no member is left", now)
             self._store_empty(now)
             return
         self.protocol = self._members.select_protocol()
         self._topics = self._members.subscribed(self.protocol_type, self.protocol)
-        self._transition(COMPLETING, "all have joined, or their time is over", now)
+        self._transition(
+            COMPLETING, "all members have joined, or the join deadline has passed", now
+        )
         self._sync_deadline = SyncDeadline(
             now.ms + self._members.rebalance_timeout_ms, self.generation
         )
-        told = self._members.join_result_members(self.protocol)
         for member in self.members.values():
-            leads = member.member_id == self.leader
-            self._complete_join_result(member, self._join_result(member, told if leads else ()))
-            self._reset_session(member, now)
+            self._members.complete_join(member, self._join_result(member))
+            member.reset_session(now.ms)
             member.is_new = False
 
     def _store_empty(self, now: ClockReading) -> None:
-        """Where that cannot be written, the next coordinator has members whose sessions end."""
+        """Stores the empty group; if the log rejects it, the next coordinator expires members."""
         try:
             self._store(self, now)
         except BrokerResponseError as error:
-            logger.warning("group %s is not written: %s", log_safe(self.group_id), error)
+            logger.warning("group %s is not stored: %s", log_safe(self.group_id), error)
 
     def _transition(self, state: ClassicGroupState, reason: str, now: ClockReading) -> None:
         assert self.state in PREVIOUS_STATES[state], f"{self.state} cannot become {state}"
@@ -569,12 +533,12 @@ class ClassicGroup(Watchable):
     # Members
 
     def _leave(self, leaving: LeaveRequest) -> str:
-        """Let one go; the name of an error code."""
+        """Removes one member; returns the name of an error code."""
         try:
             member_id = self._members.id_to_remove(leaving.member_id, leaving.instance_id)
         except BrokerResponseError as error:
             return error.name
-        self._remove(member_id)
+        self._members.remove(member_id)
         logger.info(
             "group %s: %s left: %s",
             log_safe(self.group_id),
@@ -583,17 +547,6 @@ class ClassicGroup(Watchable):
         )
         return NO_ERROR
 
-    def _remove(self, member_id: str) -> None:
-        """Let a member go, or an id; what it waits for is answered with UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id)
-        if member is not None:
-            self._complete_join_result(member, JoinResult("", "UNKNOWN_MEMBER_ID"))
-            self._complete_sync_result(member, SyncResult("UNKNOWN_MEMBER_ID"))
-        self._members.remove(member_id)
-
-    def _reset_session(self, member: ClassicMember, now: ClockReading) -> None:
-        member.deadline_ms = now.ms + member.session_timeout_ms
-
     def _check_generation(self, generation: int) -> None:
         if generation != self.generation:
             raise api_error(
@@ -601,18 +554,17 @@ class ClassicGroup(Watchable):
                 f"group {self.group_id!r} has generation {self.generation}, not {generation}",
             )
 
-    # Answers
+    # Results
 
-    def _join_result(
-        self, member: ClassicMember, members: tuple[JoinResultMember, ...]
-    ) -> JoinResult:
+    def _join_result(self, member: ClassicMember) -> JoinResult:
+        leads = member.member_id == self.leader
         return JoinResult(
             member.member_id,
             generation=self.generation,
             protocol_type=self.protocol_type,
             protocol=self.protocol,
             leader=self.leader or "",
-            members=members,
+            members=self._members.join_result_members(self.protocol) if leads else (),
         )
 
     def _sync_result(self, member: ClassicMember) -> SyncResult:
@@ -620,38 +572,25 @@ class ClassicGroup(Watchable):
             protocol_type=self.protocol_type, protocol=self.protocol, assignment=member.assignment
         )
 
-    def _complete_join_result(self, member: ClassicMember, answer: JoinResult) -> None:
-        pending, member.pending_join = member.pending_join, None
-        if pending is not None:
-            pending.answer = answer
-            self._has_completed_results = True
-
-    def _complete_sync_result(self, member: ClassicMember, answer: SyncResult) -> bool:
-        pending, member.pending_sync = member.pending_sync, None
-        if pending is not None:
-            pending.answer = answer
-            self._has_completed_results = True
-        return pending is not None
-
-    # Whoever waits
+    # Watchers
 
     def _begin_request(self, now: ClockReading) -> int | None:
         self.advance(now)
         return self.next_deadline_ms
 
     def _finish_request(self, before: int | None, now: ClockReading) -> None:
-        """After a request: what is due at once is done, as a delay of nothing is."""
+        """Runs what is due at once after a request, such as a rebalance with a delay of 0."""
         self.advance(now)
         self._notify_if_earlier(before)
 
     def _notify_if_earlier(self, before: int | None) -> None:
-        """Wake who waits where there is an answer, or something earlier to wait for."""
+        """Notifies the watchers if a result is complete, or if the next deadline is earlier."""
         after = self.next_deadline_ms
         is_nearer = after is not None and (before is None or after < before)
-        if self._has_completed_results or is_nearer:
-            self._has_completed_results = False
+        if self._members.has_completed_results or is_nearer:
+            self._members.has_completed_results = False
             self.notify()
 
 
-def _refused(error: str, member_id: str) -> PendingResult[JoinResult]:
+def _refused(error: str, member_id: str) -> PendingJoin:
     return PendingResult(JoinResult(member_id, error))

@@ -1,7 +1,7 @@
-"""The states of a classic group, and the table of what each event leads to in each of them.
+"""The states of a classic group, and the table of actions by event and state.
 
-Source: the KIPs named beside the rows, and what a coordinator of Kafka 4.4.0 does. Knows no member
-and no time; `group` carries out what stands here.
+Source: the KIPs beside the rows, and a coordinator of Kafka 4.4.0. Knows no member and no clock;
+`classic_group` carries the actions out.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ __all__ = [
 
 
 class ClassicGroupState(StrEnum):
-    """What a group is doing, by the names of DescribeGroups and ListGroups."""
+    """The states of a classic group, by the names of DescribeGroups and ListGroups."""
 
-    #: Nobody is a member; the group is kept for its offsets.
+    #: The group has no members; it is kept for its offsets.
     EMPTY = "Empty"
-    #: Members join again; JoinGroup waits.
+    #: Members join again; JoinGroup requests wait.
     PREPARING_REBALANCE = "PreparingRebalance"
-    #: The leader assigns; SyncGroup waits.
+    #: The leader computes the assignment; SyncGroup requests wait.
     COMPLETING_REBALANCE = "CompletingRebalance"
-    #: Every member can have its assignment.
+    #: Every member can get its assignment.
     STABLE = "Stable"
-    #: There is no such group, or none any more.
+    #: The group does not exist, or was deleted.
     DEAD = "Dead"
 
 
 _EMPTY, _PREPARING, _COMPLETING, _STABLE, _DEAD = ClassicGroupState
 
-#: The states that a group may come from into each. It is loaded into Empty or Stable.
+#: The valid previous states of each state. A group is loaded into Empty or Stable.
 PREVIOUS_STATES: Final[Mapping[ClassicGroupState, frozenset[ClassicGroupState]]] = MappingProxyType(
     {
         _EMPTY: frozenset({_PREPARING}),
@@ -52,57 +52,59 @@ PREVIOUS_STATES: Final[Mapping[ClassicGroupState, frozenset[ClassicGroupState]]]
 
 
 class Event(Enum):
-    """What happens to a group."""
+    """The events of a group."""
 
-    #: A JoinGroup of a member that was none, with an id that it was given (KIP-394) or without.
+    #: A JoinGroup of a new member, with a member id from MEMBER_ID_REQUIRED (KIP-394) or without.
     MEMBER_JOINED = "a new member"
-    #: A JoinGroup of a member that leads.
+    #: A JoinGroup of the leader.
     LEADER_REJOINED = "the leader joins again"
-    #: A JoinGroup of a member that follows, with the protocols and metadata that it had.
+    #: A JoinGroup of a follower with the same protocols and metadata as before.
     FOLLOWER_REJOINED_UNCHANGED = "a member joins again, unchanged"
-    #: A JoinGroup of a member with other protocols or metadata.
+    #: A JoinGroup of a member with changed protocols or metadata.
     REJOINED_WITH_CHANGES = "a member joins again, changed"
-    #: A JoinGroup of a static member without an id (KIP-345) that leaves the protocol as it is.
-    STATIC_MEMBER_REPLACED = "a static member in place of its former self"
-    #: The same where the group would choose another protocol now.
-    STATIC_MEMBER_REPLACED_WITH_CHANGES = "a static member in place of its former self, changed"
+    #: A JoinGroup of a static member without a member id (KIP-345) that keeps the group's protocol.
+    STATIC_MEMBER_REPLACED = "a restarted static member"
+    #: The same, if the group would now select another protocol.
+    STATIC_MEMBER_REPLACED_WITH_CHANGES = "a restarted static member with changes"
     #: A SyncGroup of the leader.
     LEADER_SYNCED = "the leader's assignment"
-    #: A SyncGroup of another member.
+    #: A SyncGroup of a follower.
     FOLLOWER_SYNCED = "a member asks for its assignment"
     HEARTBEAT = "a heartbeat"
-    #: A LeaveGroup of members, or of ids that were given to somebody who has not joined.
+    #: A LeaveGroup of members or of pending member ids.
     MEMBERS_LEFT = "members left"
-    #: The session of a member is over.
-    SESSION_EXPIRED = "a session is over"
-    #: An id that was given to somebody who has not joined with it in time.
+    #: The session of a member expired.
+    SESSION_EXPIRED = "a session expired"
+    #: A pending member id was not used in time.
     PENDING_MEMBER_EXPIRED = "a member id was not used"
     #: A DeleteGroups.
     GROUP_DELETED = "the group is deleted"
 
 
 class Action(Enum):
-    """What is done."""
+    """The action that the table has for an event in a state."""
 
-    #: Members join again, and the generation is over.
+    #: The generation ends, and the members must join again.
     PREPARE_REBALANCE = "a rebalance begins"
-    #: The next generation begins if all have joined; not in a first rebalance, which is delayed.
-    MAYBE_COMPLETE_JOIN = "go on when all have joined"
+    #: The next generation starts if all members have joined; a first rebalance waits for its delay.
+    MAYBE_COMPLETE_JOIN = "start the generation when all members have joined"
     #: The same, in a first rebalance too.
-    MAYBE_COMPLETE_JOIN_WITHOUT_DELAY = "go on when all have joined, the first time too"
-    #: JoinGroup or SyncGroup is answered with what the group is now.
-    RESPOND = "tell what is"
+    MAYBE_COMPLETE_JOIN_WITHOUT_DELAY = (
+        "start the generation when all members have joined, without a delay"
+    )
+    #: JoinGroup or SyncGroup is answered with the current generation.
+    RESPOND = "respond with the generation"
     #: The same without a rebalance; the new member id is stored (KIP-814 from v9 on).
-    RESPOND_TO_REPLACED_MEMBER = "tell what is, of the new member id"
+    RESPOND_TO_REPLACED_MEMBER = "respond with the generation, and store the new member id"
     #: The request waits.
     WAIT_FOR_LEADER = "wait for the leader"
-    #: The assignment is taken, and all that wait for it are answered.
+    #: The assignment is stored, and all waiting SyncGroup requests are answered.
     STORE_ASSIGNMENT = "assign"
-    #: The session goes on from now.
-    RESET_SESSION = "the session goes on"
-    #: The same, and the answer is REBALANCE_IN_PROGRESS.
-    RESET_SESSION_AND_REJOIN = "the session goes on, and the member shall join again"
-    REMOVE = "the group goes"
+    #: The session timeout of the member starts anew.
+    RESET_SESSION = "reset the session timeout"
+    #: The same, and the response is REBALANCE_IN_PROGRESS.
+    RESET_SESSION_AND_REJOIN = "reset the session timeout; the member must join again"
+    REMOVE = "delete the group"
     NOTHING = "nothing"
     UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
     REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"
@@ -111,17 +113,17 @@ class Action(Enum):
 
 _UNKNOWN: Final = Action.UNKNOWN_MEMBER_ID
 
-#: By event, in the order Empty, PreparingRebalance, CompletingRebalance, Stable.
+#: By event; the columns are Empty, PreparingRebalance, CompletingRebalance, Stable.
 _TABLE: Final[Mapping[Event, tuple[Action, Action, Action, Action]]] = MappingProxyType(
     {
-        # KIP-62, KIP-134 (the delay of a first rebalance)
+        # KIP-62, KIP-134 (delay of the first rebalance)
         Event.MEMBER_JOINED: (
             Action.PREPARE_REBALANCE,
             Action.MAYBE_COMPLETE_JOIN,
             Action.PREPARE_REBALANCE,
             Action.PREPARE_REBALANCE,
         ),
-        # KIP-62: a leader that joins again has seen topics change; a follower lost its answer
+        # KIP-62: the leader joins again if topics changed, a follower if it lost its response
         Event.LEADER_REJOINED: (
             _UNKNOWN,
             Action.MAYBE_COMPLETE_JOIN,
@@ -140,7 +142,7 @@ _TABLE: Final[Mapping[Event, tuple[Action, Action, Action, Action]]] = MappingPr
             Action.PREPARE_REBALANCE,
             Action.PREPARE_REBALANCE,
         ),
-        # KIP-345; while the leader assigns, it does so to the id that is no more
+        # KIP-345; an assignment in progress would name the replaced member id
         Event.STATIC_MEMBER_REPLACED: (
             _UNKNOWN,
             Action.MAYBE_COMPLETE_JOIN,
@@ -203,7 +205,7 @@ _COLUMNS: Final = (_EMPTY, _PREPARING, _COMPLETING, _STABLE)
 
 
 def action_for(event: Event, state: ClassicGroupState) -> Action:
-    """What an event leads to. Raises ValueError for Dead, of which nothing is asked."""
+    """Returns the action for an event in a state. Raises ValueError for Dead."""
     return _TABLE[event][_COLUMNS.index(state)]
 
 

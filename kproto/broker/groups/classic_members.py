@@ -27,7 +27,9 @@ __all__ = [
     "JoinResultMember",
     "LeaveRequest",
     "MemberProtocol",
+    "PendingJoin",
     "PendingResult",
+    "PendingSync",
     "ProtocolsOf",
     "SyncRequest",
     "SyncResult",
@@ -154,6 +156,10 @@ class PendingResult(Generic[R]):
         self.answer = answer
 
 
+PendingJoin: TypeAlias = PendingResult[JoinResult]
+PendingSync: TypeAlias = PendingResult[SyncResult]
+
+
 # Members
 
 
@@ -177,8 +183,27 @@ class ClassicMember:
     assignment: bytes = b""
     is_new: bool = False
     deadline_ms: int | None = None
-    pending_join: PendingResult[JoinResult] | None = field(default=None, repr=False)
-    pending_sync: PendingResult[SyncResult] | None = field(default=None, repr=False)
+    pending_join: PendingJoin | None = field(default=None, repr=False)
+    pending_sync: PendingSync | None = field(default=None, repr=False)
+
+    @classmethod
+    def joining(cls, member_id: str, request: JoinRequest, deadline_ms: int) -> ClassicMember:
+        """Returns a new member, which must get its first generation by the deadline."""
+        return cls(
+            member_id,
+            request.instance_id,
+            request.client_id,
+            request.client_host,
+            request.session_timeout_ms,
+            request.rebalance_timeout_ms,
+            request.protocols,
+            is_new=True,
+            deadline_ms=deadline_ms,
+        )
+
+    def reset_session(self, now_ms: int) -> None:
+        """Starts the session timeout anew."""
+        self.deadline_ms = now_ms + self.session_timeout_ms
 
     @property
     def is_waiting(self) -> bool:
@@ -194,7 +219,7 @@ class ClassicMember:
         """Returns the metadata for a protocol, empty if the member does not support it."""
         return next((each.metadata for each in self.protocols if each.name == protocol), b"")
 
-    def rejoin(self, request: JoinRequest) -> PendingResult[JoinResult]:
+    def await_join(self, request: JoinRequest) -> PendingJoin:
         """Takes protocols and timeouts of a JoinGroup; a repeated one shares the pending result."""
         self.protocols = request.protocols
         self.rebalance_timeout_ms = request.rebalance_timeout_ms
@@ -213,14 +238,20 @@ class ClassicMembers:
         self.static_ids: Final[dict[str, str]] = {}
         #: Member ids that were returned with MEMBER_ID_REQUIRED, and when they expire (ms).
         self.pending: Final[dict[str, int]] = {}
+        #: Members that have not sent SyncGroup in this generation.
+        self.pending_sync: Final[set[str]] = set()
         self.leader: str | None = None
+        #: Whether a pending result was completed since this was last reset.
+        self.has_completed_results = False
 
     def clear(self) -> None:
         """Removes all members and all pending member ids."""
         self.members.clear()
         self.static_ids.clear()
         self.pending.clear()
+        self.pending_sync.clear()
         self.leader = None
+        self.has_completed_results = False
 
     def add(self, member: ClassicMember) -> None:
         """Adds a member; the first member leads."""
@@ -232,11 +263,17 @@ class ClassicMembers:
             self.leader = member.member_id
 
     def remove(self, member_id: str) -> None:
-        """Removes a member or a pending member id; the oldest remaining member follows a leader."""
+        """Removes a member or a pending member id; the oldest remaining member follows a leader.
+
+        Pending results of the member are completed with UNKNOWN_MEMBER_ID.
+        """
         self.pending.pop(member_id, None)
         member = self.members.pop(member_id, None)
-        if member is not None and member.instance_id is not None:
-            self.static_ids.pop(member.instance_id, None)
+        if member is not None:
+            self.complete_join(member, JoinResult("", "UNKNOWN_MEMBER_ID"))
+            self.complete_sync(member, SyncResult("UNKNOWN_MEMBER_ID"))
+            if member.instance_id is not None:
+                self.static_ids.pop(member.instance_id, None)
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
 
@@ -262,6 +299,41 @@ class ClassicMembers:
         self.add(other)
         if leads:
             self.leader = other.member_id
+        if member.member_id in self.pending_sync:
+            self.pending_sync.remove(member.member_id)
+            self.pending_sync.add(other.member_id)
+
+    def complete_join(self, member: ClassicMember, result: JoinResult) -> None:
+        """Completes the pending JoinGroup of a member, if there is one."""
+        pending, member.pending_join = member.pending_join, None
+        if pending is not None:
+            pending.answer = result
+            self.has_completed_results = True
+
+    def complete_sync(self, member: ClassicMember, result: SyncResult) -> bool:
+        """Completes the pending SyncGroup of a member; returns whether there was one."""
+        pending, member.pending_sync = member.pending_sync, None
+        if pending is not None:
+            pending.answer = result
+            self.has_completed_results = True
+        return pending is not None
+
+    def expect_sync(self) -> None:
+        """Notes that all members must send SyncGroup in the new generation."""
+        self.pending_sync.clear()
+        self.pending_sync.update(self.members)
+
+    def fail_pending(self, error: str) -> None:
+        """Completes all pending results with the error; the members stay."""
+        for member in self.members.values():
+            self.complete_join(member, JoinResult(member.member_id, error))
+            self.complete_sync(member, SyncResult(error))
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """Returns when the next session or pending member id expires; None for never."""
+        sessions = (it.deadline_ms for it in self.members.values() if it.deadline_ms is not None)
+        return min((*self.pending.values(), *sessions), default=None)
 
     def check(self, member_id: str, instance_id: str | None) -> ClassicMember:
         """Returns the member.

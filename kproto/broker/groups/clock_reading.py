@@ -1,4 +1,4 @@
-"""A moment by both clocks: one for deadlines, which is never set back, and the time of day."""
+"""The time by both clocks: the monotonic clock for deadlines, and the wall clock."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["ClockReading"]
 
 
 class ClockReading(NamedTuple):
-    """`ms` counts from some moment, `timestamp_ms` from 1970."""
+    """The time in ms: `ms` by the monotonic clock, `timestamp_ms` since 1970."""
 
     ms: int
     timestamp_ms: int
 
     def at(self, ms: int) -> ClockReading:
-        """The moment at which the first clock was at `ms`."""
+        """Returns the reading at which the monotonic clock was at `ms`."""
         return ClockReading(ms, self.timestamp_ms + ms - self.ms)

@@ -1,7 +1,6 @@
-"""The committed offsets of a group, and when they have had their time (KIP-211).
+"""The committed offsets of a group, and their expiration (KIP-211).
 
-Owns what is kept of a commit and the rules of its expiry. Plain data: times are ms of the wall
-clock. Knows no message, no log and no request.
+Plain data: times are ms of the wall clock. Knows no message, no log and no request.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ __all__ = [
     "expired_offsets",
 ]
 
-#: What a commit without a leader epoch has.
+#: The leader epoch of a commit without one.
 NO_EPOCH: Final = -1
 
 
@@ -32,11 +31,11 @@ class TopicPartition(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """What is kept of one commit.
+    """A committed offset and its metadata.
 
-    `offset` is the next record to be read. `commit_ms` is when it was committed, and `expire_ms`
-    when it ends, None where the retention of the broker says so. `topic_id` is that of the topic
-    when it was committed, zero where nobody knew it.
+    `offset` is that of the next record to read. `commit_ms` is the commit timestamp; `expire_ms` is
+    when the offset expires, None if the broker's retention applies. `topic_id` is that of the topic
+    at the time of the commit, zero if it was unknown.
     """
 
     offset: int
@@ -47,12 +46,12 @@ class CommittedOffset(NamedTuple):
     topic_id: Uuid = ZERO_UUID
 
     def is_of(self, topic_id: Uuid) -> bool:
-        """Whether it was committed for that topic, and not for another that had its name."""
+        """Returns whether it was committed for that topic, not a deleted one of its name."""
         return ZERO_UUID in (self.topic_id, topic_id) or self.topic_id == topic_id
 
 
 class CommittedOffsets:
-    """The committed offsets of one group, by topic and partition."""
+    """The committed offsets of one group by topic and partition."""
 
     def __init__(self) -> None:
         self._by_topic: dict[str, dict[int, CommittedOffset]] = {}
@@ -61,30 +60,30 @@ class CommittedOffsets:
         return sum(map(len, self._by_topic.values()))
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
-        """All of them, topic by topic in the order of their first commits."""
+        """Yields all offsets, topic by topic in the order of their first commits."""
         for topic, its in self._by_topic.items():
             for partition, committed in its.items():
                 yield TopicPartition(topic, partition), committed
 
     @property
     def topics(self) -> list[str]:
-        """The names of the topics that have some."""
+        """Returns the names of the topics with committed offsets."""
         return list(self._by_topic)
 
     def of_topic(self, topic: str) -> dict[int, CommittedOffset]:
-        """Those of one topic by partition; a copy, empty where there are none."""
+        """Returns a copy of the offsets of one topic by partition; empty if there are none."""
         return dict(self._by_topic.get(topic, ()))
 
     def get(self, topic: str, partition: int) -> CommittedOffset | None:
-        """That of one partition; None where nothing is committed."""
+        """Returns the offset of one partition; None if nothing is committed."""
         return self._by_topic.get(topic, {}).get(partition)
 
     def put(self, topic: str, partition: int, committed: CommittedOffset) -> None:
-        """Take a commit, in place of an older one."""
+        """Stores a commit in place of an older one."""
         self._by_topic.setdefault(topic, {})[partition] = committed
 
     def remove(self, topic: str, partition: int) -> bool:
-        """Drop what is committed for a partition; whether something was."""
+        """Removes the offset of a partition; returns whether there was one."""
         its = self._by_topic.get(topic, {})
         if its.pop(partition, None) is None:
             return False
@@ -93,7 +92,7 @@ class CommittedOffsets:
         return True
 
     def of_deleted_topic(self, topic: str, topic_id: Uuid) -> list[TopicPartition]:
-        """What goes with a topic that is deleted: not what was committed for one after it."""
+        """Returns the partitions of a deleted topic, without those committed for a later topic."""
         return [
             TopicPartition(topic, partition)
             for partition, committed in self.of_topic(topic).items()
@@ -102,7 +101,7 @@ class CommittedOffsets:
 
 
 class ExpirableGroup(Protocol):
-    """What expiry asks of a group; `last_empty_at` is in ms, None where nobody knows it."""
+    """What expiration needs of a group; `last_empty_at` is in ms, None if it is unknown."""
 
     offsets: CommittedOffsets
 
@@ -122,17 +121,17 @@ class ExpirableGroup(Protocol):
 
 
 def expired_offsets(group: ExpirableGroup, now_ms: int, retention_ms: int) -> list[TopicPartition]:
-    """The partitions of a group whose offsets have had their time at `now_ms` (KIP-211).
+    """Returns the partitions of a group whose offsets have expired at `now_ms` (KIP-211).
 
-    | group | `retention_ms` counts |
+    | group | `retention_ms` counts from |
     |---|---|
-    | of simple consumers: no protocol type | from the commit |
-    | of the consumer protocol | from the commit, for topics that nobody subscribes to |
-    | without members | from when the last one left |
-    | of consumers, stable | from the commit, for topics that nobody subscribes to |
-    | any other | not |
+    | without a protocol type (simple consumers) | the commit |
+    | of the consumer protocol | the commit, for topics without a subscriber |
+    | empty | when the last member left |
+    | of consumers, stable | the commit, for topics without a subscriber |
+    | any other | never |
 
-    A commit that brought an end of its own has that (OffsetCommit v2 to v4).
+    A commit with an expiration time of its own expires then (OffsetCommit v2 to v4).
     """
     if group.protocol_type is None or group.type == "consumer":
         since: int | None = None
@@ -157,5 +156,5 @@ def _end(committed: CommittedOffset, since: int | None, retention_ms: int) -> in
 
 
 def exceeds_max_length(metadata: str | None, most: int) -> bool:
-    """Whether the metadata of a commit has more than `most` characters, as Java counts them."""
+    """Returns whether the metadata of a commit has more than `most` UTF-16 units, as in Java."""
     return metadata is not None and len(metadata.encode("utf-16-le", "surrogatepass")) > 2 * most

@@ -1,7 +1,7 @@
-"""Groups as records of `__consumer_offsets`, and groups of records again.
+"""Converts groups and committed offsets to records of `__consumer_offsets`, and replays them.
 
-Owns which record says what, in the versions that Kafka 4.4's GroupCoordinatorRecordHelpers writes.
-Knows messages and records; no log, no request and no rule.
+Has the keys and values in the versions that Kafka 4.4's GroupCoordinatorRecordHelpers writes. Knows
+messages and records, but no log, no request and no rules.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ logger = logging.getLogger("kproto.broker")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
-#: The version of a value that has an end of its own; the topic's id is in 4 alone (KIP-848).
+#: The version of a value with an expiration time; version 4 alone has the topic id (KIP-848).
 _OFFSET_WITH_EXPIRY: Final = 1
 _OFFSET: Final = 4
 _GROUP: Final = 3
@@ -56,9 +56,9 @@ _NO_TIME: Final = -1
 
 @dataclass(slots=True)
 class StoredGroup:
-    """A group as its records say; without metadata it is one of simple consumers.
+    """A group as its records say; without metadata it is a group of simple consumers.
 
-    `consumer` is there for one of the consumer protocol, which has no metadata.
+    `consumer` is set for a group of the consumer protocol, which has no metadata.
     """
 
     metadata: GroupMetadata | None = None
@@ -69,7 +69,7 @@ class StoredGroup:
 def offset_record(
     group_id: str, topic: str, partition: int, committed: CommittedOffset
 ) -> CoordinatorRecord:
-    """What a commit writes."""
+    """Returns the record of a committed offset."""
     value = OffsetCommitValue(
         offset=committed.offset,
         leader_epoch=committed.leader_epoch,
@@ -86,12 +86,12 @@ def offset_record(
 
 
 def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
-    """What the deletion of an offset writes, and its expiry."""
+    """Returns the record that deletes a committed offset."""
     return CoordinatorRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
 
 
 def group_record(group_id: str, metadata: GroupMetadata) -> CoordinatorRecord:
-    """What a change of a group writes."""
+    """Returns the record of a classic group's metadata."""
     value = GroupMetadataValue(
         protocol_type=metadata.protocol_type or "",
         generation=metadata.generation,
@@ -116,27 +116,28 @@ def group_record(group_id: str, metadata: GroupMetadata) -> CoordinatorRecord:
 
 
 def group_tombstone(group_id: str) -> CoordinatorRecord:
-    """What the deletion of a group writes, behind the tombstones of its offsets."""
+    """Returns the record that deletes a classic group, after the tombstones of its offsets."""
     return CoordinatorRecord(GroupMetadataKey(group=group_id))
 
 
 def batch_of(records: Sequence[CoordinatorRecord], now_ms: int) -> bytes:
-    """The batch of one change; records are dated `now_ms`."""
+    """Returns one batch of the records, with timestamp `now_ms`."""
     return encode_batch((*encode_coordinator_record(record), (), now_ms) for record in records)
 
 
 def load(records: Iterable[Record]) -> dict[str, StoredGroup]:
-    """The groups that the records of a partition leave, by id.
+    """Returns the groups that the records of a partition result in, by group id.
 
-    Types that are of other groups are passed over, as are records that cannot be read: the log
-    names them.
+    Records of other group types are skipped; so are unreadable records, with a warning in the log.
     """
     groups: dict[str, StoredGroup] = {}
     for record in records:
         try:
             found = decode_coordinator_record(record, topic=OFFSETS_TOPIC)
         except DecodeError as error:
-            logger.warning("%s: offset %d is passed over: %s", OFFSETS_TOPIC, record.offset, error)
+            logger.warning(
+                "%s: skipped the record at offset %d: %s", OFFSETS_TOPIC, record.offset, error
+            )
             continue
         if not isinstance(found, UnknownCoordinatorRecord):
             _replay(groups, found)
@@ -168,7 +169,7 @@ def _replay(groups: dict[str, StoredGroup], record: CoordinatorRecord) -> None:
 def _replay_consumer_group(
     groups: dict[str, StoredGroup], key: ConsumerKey, record: CoordinatorRecord
 ) -> None:
-    """A tombstone of what is not there says nothing; that of a group is the last of its own."""
+    """Replays a record of a consumer group; ignores a tombstone of a group that is not there."""
     group_id = key.group_id
     if record.value is not None:
         group = groups.setdefault(group_id, StoredGroup())
@@ -181,11 +182,11 @@ def _replay_consumer_group(
         return
     state = groups[group_id].consumer
     assert state is not None
-    state.take(record)
+    state.replay(record)
 
 
 def _drop_empty(groups: dict[str, StoredGroup], group_id: str) -> None:
-    """What has nothing left is no group."""
+    """Removes a group that has neither metadata nor offsets."""
     group = groups[group_id]
     if group.metadata is None and group.consumer is None and not group.offsets:
         del groups[group_id]
@@ -219,7 +220,7 @@ def _metadata(value: GroupMetadataValue) -> GroupMetadata:
                 member.group_instance_id,
                 member.client_id,
                 member.client_host,
-                # Records of v0 know no rebalance timeout: it was the session's.
+                # Records of v0 have no rebalance timeout: it was the session timeout.
                 member.session_timeout
                 if member.rebalance_timeout == _NO_TIME
                 else member.rebalance_timeout,

@@ -53,7 +53,8 @@ __all__ = [
 
 logger = logging.getLogger("kproto.broker")
 
-#: What Kafka creates the topic with; its segments are 100 MiB (offsets.topic.segment.bytes).
+#: The configs with which Kafka creates the topic; segments have 100 MiB
+#: (offsets.topic.segment.bytes).
 OFFSETS_TOPIC_CONFIGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "cleanup.policy": "compact",
@@ -62,11 +63,10 @@ OFFSETS_TOPIC_CONFIGS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-#: What a coordinator answers where a batch is larger than its log takes.
+#: The error if a batch is larger than the topic allows.
 _TOO_LARGE: Final = "UNKNOWN_SERVER_ERROR"
 
-#: What a coordinator answers where its log does not take what it writes: Kafka's
-#: CoordinatorOperationExceptionHelper.
+#: The coordinator's errors for errors of the log: Kafka's CoordinatorOperationExceptionHelper.
 _ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
     {
         "KAFKA_STORAGE_ERROR": "NOT_COORDINATOR",
@@ -77,7 +77,7 @@ _ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class _Loaded(NamedTuple):
-    """A partition whose groups are at hand, of so many; `unload` is called when it moves."""
+    """A loaded partition; `unload` is called when its leader epoch changes."""
 
     partition: Partition
     partitions: int
@@ -85,10 +85,10 @@ class _Loaded(NamedTuple):
 
 
 class GroupCoordinator:
-    """The groups of a cluster, each with the coordinator that leads its partition.
+    """Finds groups for the node that coordinates them: the leader of their partition.
 
     `retention_ms` is how long offsets are kept, `check_interval_ms` how long a group without
-    members and offsets is (offsets.retention.minutes, offsets.retention.check.interval.ms).
+    members and offsets is kept (offsets.retention.minutes, offsets.retention.check.interval.ms).
     """
 
     def __init__(
@@ -106,17 +106,17 @@ class GroupCoordinator:
         self._loaded: dict[int, _Loaded] = {}
         groups.write = self.append
 
-    # Who coordinates
+    # Coordinators
 
     @property
     def topic(self) -> Topic | None:
-        """The topic; None before it is created."""
+        """Returns the topic `__consumer_offsets`; None before it is created."""
         return self._topics.get(OFFSETS_TOPIC)
 
     def partition(self, group_id: str) -> Partition | None:
-        """The partition of a group; None before the topic is created.
+        """Returns the partition of a group; None before the topic is created.
 
-        Its `moved` tells of another coordinator.
+        Its `moved` notifies of another coordinator.
         """
         topic = self.topic
         if topic is None:
@@ -124,27 +124,32 @@ class GroupCoordinator:
         return topic.partitions[partition_of(group_id, len(topic.partitions))]
 
     def coordinator(self, group_id: str) -> int:
-        """The node that coordinates a group; NO_LEADER for none."""
+        """Returns the id of the node that coordinates a group; NO_LEADER if there is none."""
         partition = self.partition(group_id)
         return NO_LEADER if partition is None else partition.leader_and_isr.leader
 
     def check_coordinator(self, node_id: int, group_id: str) -> Partition:
-        """The partition of a group that this node coordinates. Raises NOT_COORDINATOR."""
+        """Returns the partition of a group. Raises NOT_COORDINATOR if the node does not lead it."""
         partition = self.partition(group_id)
         if partition is None or partition.leader_and_isr.leader != node_id:
-            raise api_error("NOT_COORDINATOR", f"broker {node_id} does not coordinate that group")
+            raise api_error(
+                "NOT_COORDINATOR", f"broker {node_id} is not the coordinator of the group"
+            )
         return partition
 
     # Groups
 
     def find(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup | None:
-        """A group, as it is now; None where there is none. Raises NOT_COORDINATOR."""
+        """Returns a group after its deadlines were run; None if there is none.
+
+        Raises NOT_COORDINATOR.
+        """
         self._load(self.check_coordinator(node_id, group_id), now)
         group = self._groups.find(group_id, now)
         return None if group is None or self._remove_expired(group, now) else group
 
     def get_or_create(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup:
-        """The same; a group that is not there is made, and not written. Raises NOT_COORDINATOR."""
+        """Returns a group; a new one is not stored yet. Raises NOT_COORDINATOR."""
         return self.find(node_id, group_id, now) or self._groups.get_or_create(
             group_id, now, persist=False
         )
@@ -152,9 +157,9 @@ class GroupCoordinator:
     def get_or_create_classic_group(
         self, node_id: int, group_id: str, now: ClockReading
     ) -> AnyGroup:
-        """The group for a member of the classic protocol that has no id yet.
+        """Returns the group that a new member of the classic protocol joins.
 
-        Raises NOT_COORDINATOR, and as `append` does.
+        Raises NOT_COORDINATOR, and what `append` raises.
         """
         self.find(node_id, group_id, now)
         return self._groups.get_or_create_classic_group(group_id, now)
@@ -162,15 +167,15 @@ class GroupCoordinator:
     def get_or_create_consumer_group(
         self, node_id: int, group_id: str, now: ClockReading
     ) -> ConsumerGroup:
-        """The group for a member of the consumer protocol that joins.
+        """Returns the group that a member of the consumer protocol joins.
 
-        Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a classic group that stays one.
+        Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a classic group that cannot be converted.
         """
         self.find(node_id, group_id, now)
         return self._groups.get_or_create_consumer_group(group_id, now)
 
     def groups_of(self, node_id: int, now: ClockReading) -> list[AnyGroup]:
-        """Every group that a node coordinates, as it is now."""
+        """Returns every group that a node coordinates, after its deadlines were run."""
         topic = self.topic
         for partition in () if topic is None else topic.partitions:
             if partition.leader_and_isr.leader == node_id:
@@ -181,17 +186,17 @@ class GroupCoordinator:
             if self.coordinator(group.group_id) == node_id and not self._remove_expired(group, now)
         ]
 
-    # What the log says
+    # Records
 
     def append(
         self, group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading
     ) -> None:
-        """Write what a change of a group has changed, as one batch; nothing for no records.
+        """Appends the records of a change of a group as one batch; does nothing without records.
 
-        Whoever changes a group writes first: what cannot be written has not happened. Raises
-        NOT_COORDINATOR where there is no log, or no room in it, COORDINATOR_NOT_AVAILABLE where too
-        few replicas are in sync, and UNKNOWN_SERVER_ERROR for more than a batch of the topic may
-        hold, as Kafka does.
+        Callers append before a change takes effect: a change that cannot be stored does not happen.
+        Raises NOT_COORDINATOR if there is no log or no room in it, COORDINATOR_NOT_AVAILABLE if too
+        few replicas are in sync, and UNKNOWN_SERVER_ERROR for a batch larger than the topic allows,
+        as Kafka does.
         """
         topic = self.topic
         partition = self.partition(group_id)
@@ -213,9 +218,10 @@ class GroupCoordinator:
             raise api_error(_ERRORS_OF_WRITING.get(error.name, error.name), error.detail) from None
 
     def on_topic_deleted(self, deleted: Topic, now: ClockReading) -> None:
-        """The offsets of a topic that was deleted go with it.
+        """Removes the committed offsets of a deleted topic.
 
-        Where nobody coordinates a group they stay, as in Kafka, where nobody hears of it.
+        Groups without a coordinator keep theirs, as in Kafka, where no coordinator learns of the
+        deletion.
         """
         topic = self.topic
         for partition in () if topic is None else topic.partitions:
@@ -227,7 +233,7 @@ class GroupCoordinator:
                 self._remove_offsets(group, gone, now)
 
     def delete(self, group: AnyGroup, now: ClockReading) -> None:
-        """A group and its offsets are no more. Raises as `append` does."""
+        """Deletes a group and its offsets. Raises what `append` raises."""
         places = [place for place, _ in group.offsets]
         records = [offset_tombstone(group.group_id, *place) for place in places]
         if isinstance(group, ConsumerGroup):
@@ -238,7 +244,7 @@ class GroupCoordinator:
         self._groups.delete(group)
 
     def _remove_expired(self, group: AnyGroup, now: ClockReading) -> bool:
-        """Drop what has had its time; whether the group went with it."""
+        """Removes expired offsets; returns whether the group was deleted with them."""
         places = expired_offsets(group, now.timestamp_ms, self._retention_ms)
         if group.state == ClassicGroupState.EMPTY and len(places) == len(group.offsets):
             since = group.last_empty_at
@@ -250,21 +256,27 @@ class GroupCoordinator:
     def _delete_expired_group(
         self, group: AnyGroup, places: Sequence[TopicPartition], now: ClockReading
     ) -> bool:
-        """A group whose last offsets, `places`, have had their time goes with them; whether so."""
+        """Deletes a group whose last offsets, `places`, have expired.
+
+        Returns whether it was deleted.
+        """
         try:
             self.delete(group, now)
         except BrokerResponseError as error:
             if places and error.name == _TOO_LARGE and self._remove_offsets(group, places, now):
                 return self._delete_expired_group(group, (), now)
             said = log_safe(group.group_id)
-            logger.warning("group %s stays, though over: %s", said, error)
+            logger.warning("expired group %s stays: %s", said, error)
             return False
         return True
 
     def _remove_offsets(
         self, group: AnyGroup, places: Sequence[TopicPartition], now: ClockReading
     ) -> bool:
-        """Drop offsets, in as many batches as it takes, as in Kafka; whether all are gone."""
+        """Removes offsets, in several batches if necessary, as Kafka.
+
+        Returns whether all are removed.
+        """
         try:
             records = [offset_tombstone(group.group_id, *place) for place in places]
             self.append(group.group_id, records, now)
@@ -276,19 +288,19 @@ class GroupCoordinator:
                     group, second, now
                 )
             said = log_safe(group.group_id)
-            logger.warning("offsets of group %s stay, though over: %s", said, error)
+            logger.warning("expired offsets of group %s stay: %s", said, error)
             return False
         for place in places:
             group.offsets.remove(*place)
         return True
 
     def unload(self) -> None:
-        """Nobody coordinates for now: all that wait hear so."""
+        """Unloads all groups: all waiting members are answered NOT_COORDINATOR."""
         for index in tuple(self._loaded):
             self._unload(index)
 
     def _load(self, partition: Partition, now: ClockReading) -> None:
-        """Have the groups of a partition as its log says, until its leader or its end changes."""
+        """Loads the groups of a partition from its log, until its leader epoch changes."""
         topic = self.topic
         assert topic is not None
         index = partition.index
@@ -301,7 +313,7 @@ class GroupCoordinator:
         for group_id, stored in found.items():
             self._groups.restore(group_id, stored, now)
         if found:
-            logger.info("%s-%d: %d groups are read", OFFSETS_TOPIC, index, len(found))
+            logger.info("%s-%d: loaded %d groups", OFFSETS_TOPIC, index, len(found))
 
     def _unload(self, index: int) -> None:
         loaded = self._loaded.pop(index)
@@ -312,14 +324,17 @@ class GroupCoordinator:
 
 
 def _records(partition: Partition) -> Iterator[Record]:
-    """Every record of a log, but for batches that cannot be read: an admin may write some."""
+    """Yields every record of a log, without batches that cannot be read.
+
+    An admin may write some.
+    """
     for batch in partition.log:
         if batch.is_control:
             continue
         try:
             records = list(batch.records(from_offset=partition.log.start_offset))
         except KprotoError as error:
-            logger.warning("%s-%d is read past: %s", OFFSETS_TOPIC, partition.index, error)
+            logger.warning("%s-%d: skipped a batch: %s", OFFSETS_TOPIC, partition.index, error)
             continue
         yield from records
 
@@ -327,18 +342,18 @@ def _records(partition: Partition) -> Iterator[Record]:
 AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 """A group of either protocol."""
 
-#: What bounds a group of the consumer protocol, by its id.
+#: Returns the config of a group of the consumer protocol by its group id.
 ConfigOf: TypeAlias = Callable[[str], ConsumerGroupConfig]
 
 Write: TypeAlias = Callable[[str, Sequence[CoordinatorRecord], ClockReading], None]
 
 
 class GroupMetadataManager:
-    """The groups that coordinators have at hand; `write` is called with what each changes.
+    """The loaded groups by group id; `write` is called with the records of each change.
 
-    A classic group is stored when its first member makes it, and when it is stable or empty, one of
-    the consumer protocol whenever it changes. `write` raises BrokerResponseError where that cannot
-    be written.
+    A classic group is stored when its first member joins, and when it is stable or empty; a group
+    of the consumer protocol is stored at each change. `write` raises BrokerResponseError if the
+    records cannot be stored.
     """
 
     def __init__(
@@ -359,23 +374,25 @@ class GroupMetadataManager:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of all groups, in the order in which they were made."""
+        """Returns the ids of all groups in the order of their creation."""
         return tuple(self._groups)
 
     def find(self, group_id: str, now: ClockReading) -> AnyGroup | None:
-        """The group as it is now; None where there is none."""
+        """Returns the group after its deadlines were run; None if there is none."""
         group = self._groups.get(group_id)
         if group is None:
             return None
         group.advance(now)
-        return self._groups.get(group_id)  # another, where the last of its protocol has gone
+        return self._groups.get(
+            group_id
+        )  # another group, if the last member of its protocol was removed
 
     def get_or_create(self, group_id: str, now: ClockReading, *, persist: bool) -> AnyGroup:
-        """The same; an empty classic one where there was none, which is stored for `persist`.
+        """Returns the group, or a new empty classic group, which is stored if `persist` is set.
 
-        As in Kafka, a group is stored before its first member joins, and not because somebody
-        commits offsets, which are stored themselves. Raises BrokerResponseError where that cannot
-        be written; then there is no such group.
+        As in Kafka, a group is stored before its first member joins, but not for a commit, whose
+        offsets are stored themselves. Raises BrokerResponseError if the group cannot be stored;
+        then it is not created.
         """
         group = self.find(group_id, now)
         if group is None:
@@ -387,9 +404,9 @@ class GroupMetadataManager:
         return group
 
     def get_or_create_classic_group(self, group_id: str, now: ClockReading) -> AnyGroup:
-        """The group that a member of the classic protocol joins that has no id yet.
+        """Returns the group that a new member of the classic protocol joins.
 
-        A classic one is made where there is none, and in place of an empty one of the consumer
+        Creates a classic group if there is none, and replaces an empty group of the consumer
         protocol. Raises BrokerResponseError.
         """
         group = self.get_or_create(group_id, now, persist=True)
@@ -405,11 +422,11 @@ class GroupMetadataManager:
         return group
 
     def get_or_create_consumer_group(self, group_id: str, now: ClockReading) -> ConsumerGroup:
-        """The group that a member of the consumer protocol joins.
+        """Returns the group that a member of the consumer protocol joins.
 
-        A new one is one of the cluster's once it has stored something, and so is one in place of a
-        classic group: an empty one is replaced, one with members is converted if it can be. Raises
-        GROUP_ID_NOT_FOUND where it cannot, and UNKNOWN_SERVER_ERROR where it cannot yet.
+        A new group is added when its first change is stored. So is the replacement of a classic
+        group: an empty one is replaced, one with members is converted if possible. Raises
+        GROUP_ID_NOT_FOUND if it cannot be converted, and UNKNOWN_SERVER_ERROR if it cannot yet.
         """
         group = self.find(group_id, now)
         if isinstance(group, ConsumerGroup):
@@ -425,7 +442,7 @@ class GroupMetadataManager:
         return self._new_consumer_group(group_id, now, StoredGroup(None, state), written)
 
     def restore(self, group_id: str, stored: StoredGroup, now: ClockReading) -> None:
-        """Take a group as the log says it; without metadata it is one of simple consumers."""
+        """Adds a group from the log; without metadata it is a group of simple consumers."""
         group: AnyGroup
         if stored.consumer is not None:
             group = self._new_consumer_group(group_id, now, stored)
@@ -437,34 +454,34 @@ class GroupMetadataManager:
             group.restore(stored.metadata, now)
 
     def all(self, now: ClockReading) -> Iterator[AnyGroup]:
-        """Every group as it is now, in the order in which they were made."""
+        """Yields every group after its deadlines were run, in the order of creation."""
         for group_id in self.ids:
             group = self.find(group_id, now)
             if group is not None:
                 yield group
 
     def delete(self, group: AnyGroup) -> None:
-        """Forget a group, in which nobody is any more."""
+        """Removes an empty group."""
         del self._groups[group.group_id]
         group.mark_dead()
         logger.info("group %s is deleted", log_safe(group.group_id))
 
     def unload(self, group_id: str) -> None:
-        """The coordinator of a group is one no more; the next reads the log."""
+        """Unloads a group; the next coordinator reads it from the log."""
         self._groups.pop(group_id).unload()
 
     def on_config_changed(self, group_id: str) -> None:
-        """What bounds a group is something else from now on."""
+        """Applies changed configs to a group."""
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             group.limits = self._consumer_limits(group_id)
 
-    # What groups of the consumer protocol ask of their keeper
+    # The `GroupStore` of groups of the consumer protocol
 
     def store(
         self, group: ConsumerGroup, records: Sequence[CoordinatorRecord], now: ClockReading
     ) -> None:
-        """Write records, and have the group be that of its id. Raises BrokerResponseError."""
+        """Stores records, and installs the group under its id. Raises BrokerResponseError."""
         self.write(group.group_id, records, now)
         former = self._groups.get(group.group_id)
         if former is not group:
@@ -478,9 +495,9 @@ class GroupMetadataManager:
         why: str | None,
         now: ClockReading,
     ) -> None:
-        """Make a classic group of one that is as a change has it, without those that leave.
+        """Replaces a group by a classic group of the members that stay.
 
-        For a reason, `why`, its members join again. Raises BrokerResponseError.
+        With a reason `why`, its members must join again. Raises BrokerResponseError.
         """
         group_id, persisted = group.group_id, change.state
         metadata, protocols = convert_to_classic_group(persisted, leaving, self._topics, now)
@@ -492,14 +509,14 @@ class GroupMetadataManager:
         classic.restore_protocols(protocols, why, now)
 
     def _install(self, former: AnyGroup | None, group: AnyGroup) -> None:
-        """Let a group be that of its id, with the offsets of the one that was."""
+        """Installs a group under its id, with the offsets of the former group."""
         self._groups[group.group_id] = group
         said = log_safe(group.group_id)
         if former is None:
             logger.info("group %s is new, of the consumer protocol", said)
             return
         group.offsets = former.offsets
-        logger.info("group %s is a %s group from now on", said, group.type)
+        logger.info("group %s is now a %s group", said, group.type)
         if isinstance(former, ClassicGroup):
             former.unload("REBALANCE_IN_PROGRESS")
         former.mark_dead()
@@ -529,4 +546,4 @@ class GroupMetadataManager:
 
 
 def _discard(group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading) -> None:
-    """Where nothing is stored."""
+    """Stores nothing."""

@@ -14,7 +14,7 @@ __all__ = ["GroupMetadata", "MemberMetadata", "metadata_of", "restore_members"]
 
 
 class MemberMetadata(NamedTuple):
-    """A member as it is stored: times in ms, its subscription in the chosen protocol, as bytes."""
+    """A stored member; times are in ms, subscription and assignment are bytes."""
 
     member_id: str
     instance_id: str | None
@@ -27,10 +27,10 @@ class MemberMetadata(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """A group as it is stored.
+    """A stored classic group.
 
-    `protocol_type` is None for a group that has had none, `state_ms` is when it came into its
-    state, None where an old record does not say.
+    `protocol_type` is None for a group that never had one; `state_ms` is when the group entered its
+    state, None if an old record does not say.
     """
 
     protocol_type: str | None = None

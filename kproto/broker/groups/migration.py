@@ -36,19 +36,19 @@ __all__ = ["convert_to_classic_group", "convert_to_consumer_group", "group_tombs
 
 
 def group_tombstones_of(persisted: PersistedState, group_id: str) -> list[CoordinatorRecord]:
-    """What a group of the consumer protocol leaves in the log when it is none any more."""
+    """Returns the tombstones of a group of the consumer protocol that is deleted or converted."""
     return record_helpers.group_tombstones(group_id, persisted.members, persisted.regexes)
 
 
 def convert_to_consumer_group(
     group: ClassicGroup, limits: ConsumerGroupConfig, topics: Topics
 ) -> tuple[PersistedState, list[CoordinatorRecord]]:
-    """A group of the consumer protocol made of a classic one, and the records that say so.
+    """Returns the state of a group of the consumer protocol made of a classic one, and its records.
 
-    Who waits for a rebalance to end hears REBALANCE_IN_PROGRESS, also where that is refused. Raises
-    GROUP_ID_NOT_FOUND where the policy or the members do not allow it. Raises UNKNOWN_SERVER_ERROR
-    where the group has elected no protocol yet, or a member joins that does not support it: Kafka
-    4.4.0 takes for granted that neither happens.
+    Members that wait for a rebalance are answered REBALANCE_IN_PROGRESS, even if the conversion
+    fails. Raises GROUP_ID_NOT_FOUND if the policy or the members do not allow it. Raises
+    UNKNOWN_SERVER_ERROR if the group has not selected a protocol yet, or if a joining member does
+    not support it: Kafka 4.4.0 assumes that neither happens.
     """
     group_id = group.group_id
     if not limits.migration.upgrades:
@@ -78,7 +78,7 @@ def convert_to_consumer_group(
     written.append(record_helpers.target_epoch(group_id, generation, NEVER))
     written += [record_helpers.current_assignment(group_id, it) for it in members]
     for record in written:
-        state.take(record)
+        state.replay(record)
     return state, written
 
 
@@ -123,9 +123,9 @@ def _cannot(group_id: str, why: str) -> BrokerResponseError:
 def convert_to_classic_group(
     persisted: PersistedState, leaving: Collection[str], topics: Topics, now: ClockReading
 ) -> tuple[GroupMetadata, ProtocolsOf]:
-    """A classic group of the members that stay, which are classic ones; and their protocols.
+    """Returns the metadata of a classic group of the members that stay, and their protocols.
 
-    Each is assigned what was meant for it.
+    The staying members are members of the classic protocol; each is assigned its target assignment.
     """
     staying = [it for it in persisted.members.values() if it.member_id not in leaving]
     classic = {it.member_id: it.classic for it in staying if it.classic is not None}

@@ -1,7 +1,6 @@
-"""Who may commit offsets for a group, and who may delete them: against its state and its members.
+"""Validates OffsetCommit and OffsetDelete against the state and the members of a group.
 
-Owns the checks of OffsetCommit and OffsetDelete, in the order of Kafka's ClassicGroup. Plain data;
-knows no message and no log.
+The order of checks is that of Kafka's ClassicGroup. Plain data; knows no message and no log.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = [
     "validate_offset_delete",
 ]
 
-#: From this version of OffsetCommit on, a group that is not there is GROUP_ID_NOT_FOUND.
+#: From this version of OffsetCommit on, an unknown group is GROUP_ID_NOT_FOUND.
 _FIRST_VERSION_OF_NOT_FOUND: Final = 9
 
 #: States in which a commit counts as a heartbeat.
@@ -27,7 +26,7 @@ _OF_SESSIONS: Final = frozenset({ClassicGroupState.STABLE, ClassicGroupState.PRE
 
 
 class CommitGroup(Protocol):
-    """What the checks ask of a group."""
+    """What the checks need of a group."""
 
     protocol_type: str | None
     generation: int
@@ -37,11 +36,11 @@ class CommitGroup(Protocol):
     def group_id(self) -> str: ...
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
-        """Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID for a former self."""
+        """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static member."""
 
 
 class OffsetDeleteGroup(Protocol):
-    """What the check of a deletion asks of a group, of either protocol."""
+    """What the check of a deletion needs of a group of either protocol."""
 
     @property
     def group_id(self) -> str: ...
@@ -60,11 +59,11 @@ def validate_offset_commit(
     instance_id: str | None,
     version: int,
 ) -> None:
-    """Whether a commit may be taken; None for a group that is not there.
+    """Checks whether a commit is allowed; `group` is None if it does not exist.
 
-    A generation below 0 is that of a simple consumer or an admin: it commits where the group has no
-    members, or is not there. `version` is that of OffsetCommit. Raises GROUP_ID_NOT_FOUND (before
-    v9 ILLEGAL_GENERATION), COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+    A generation below 0 is that of a simple consumer or an admin, which may commit if the group is
+    empty or does not exist. `version` is that of OffsetCommit. Raises GROUP_ID_NOT_FOUND (before v9
+    ILLEGAL_GENERATION), COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION and REBALANCE_IN_PROGRESS.
     """
     if group is None:
@@ -81,7 +80,7 @@ def validate_offset_commit(
     if generation < 0 and not member_id and instance_id is None:
         raise api_error(
             "UNKNOWN_MEMBER_ID",
-            f"group {group.group_id!r} has members, and who commits is none of them",
+            f"group {group.group_id!r} has members, and the commit names none of them",
         )
     group.check_member(member_id, instance_id)
     if generation != group.generation:
@@ -96,20 +95,20 @@ def validate_offset_commit(
 
 
 def resets_session(group: CommitGroup) -> bool:
-    """Whether a commit of a member counts as a heartbeat in this state."""
+    """Returns whether a commit of a member counts as a heartbeat in this state."""
     return group.state in _OF_SESSIONS
 
 
 def validate_offset_delete(group: OffsetDeleteGroup | None) -> None:
-    """Whether offsets of a group may be deleted one by one (KIP-496).
+    """Checks whether committed offsets of a group may be deleted (KIP-496).
 
-    Those of topics that it subscribes to may not: that is asked topic by topic. Raises
-    GROUP_ID_NOT_FOUND, and NON_EMPTY_GROUP where members do not say what they subscribe to.
+    The caller checks topic by topic that no member subscribes to it. Raises GROUP_ID_NOT_FOUND, and
+    NON_EMPTY_GROUP if the subscriptions of the members are unknown.
     """
     if group is None or group.state == ClassicGroupState.DEAD:
         raise api_error("GROUP_ID_NOT_FOUND", "there is no such group")
     if group.state != ClassicGroupState.EMPTY and group.protocol_type != "consumer":
         raise api_error(
             "NON_EMPTY_GROUP",
-            f"group {group.group_id!r} has members, and they are no consumers",
+            f"group {group.group_id!r} has members that are not consumers",
         )

@@ -47,10 +47,10 @@ from ..storage.offset_lookup import (
 )
 from ..topics import Topic
 
-#: The replica id of who looks for faults, and asks any replica.
+#: The replica id of debugging consumers, which may ask any replica.
 _DEBUGGING: Final = -2
 
-#: From which version on a negative timestamp is known.
+#: The first version that knows each negative timestamp.
 _FIRST_VERSION: Final = {
     LATEST: 0,
     EARLIEST: 0,
@@ -65,7 +65,7 @@ _FIRST_VERSION: Final = {
 def list_offsets(
     context: Context, request: ListOffsetsRequest, version: int
 ) -> ListOffsetsResponse:
-    """Look up every partition's offset."""
+    """Looks up the offset of each partition."""
     times = Counter(
         (topic.name, wanted.partition_index)
         for topic in request.topics
@@ -109,7 +109,7 @@ def _partition(
         if version > 0:
             _check_timestamp(timestamp, version)
         found_topic = context.cluster.topics.named(topic)
-        log = found_topic.kept(index, context.clock.now_ms()).log
+        log = found_topic.after_retention(index, context.clock.now_ms()).log
         _check_replica(context, found_topic, wanted, replica_id)
         if version == 0:
             response.old_style_offsets = legacy_offsets_before(
@@ -128,7 +128,7 @@ def _partition(
 def _check_replica(
     context: Context, topic: Topic, wanted: ListOffsetsPartition, replica_id: int
 ) -> None:
-    """Only the leader answers; for who looks for faults (-2) any replica does."""
+    """Checks that the node leads the partition; a debugging consumer (-2) may ask any replica."""
     index, epoch = wanted.partition_index, wanted.current_leader_epoch
     node_id = context.node_id
     if replica_id == _DEBUGGING and node_id in topic.partition(index).leader_and_isr.replicas:

@@ -14,9 +14,8 @@ v12     topics may be asked for by id
 v13     an error code for the whole response (KIP-1102)
 
 Topics that the client may not describe are left out of all topics, and TOPIC_AUTHORIZATION_FAILED
-where they are named, whether they are there or not. A partition that nobody leads is
-LEADER_NOT_AVAILABLE. v0 leaves out the replicas that are stopped, and says REPLICA_NOT_AVAILABLE
-then.
+where they are named, whether they are there or not. A partition without a leader is
+LEADER_NOT_AVAILABLE. v0 leaves out stopped replicas, with REPLICA_NOT_AVAILABLE.
 
 Left out: nothing.
 """
@@ -52,7 +51,7 @@ _FIRST_VERSION_ASKED_BY_ID: Final = 12
 
 @handles(MetadataRequest, versions=range(14))
 def metadata(context: Context, request: MetadataRequest, version: int) -> MetadataResponse:
-    """Describe the brokers and the topics asked for."""
+    """Describes the brokers and the requested topics."""
     cluster = context.cluster
     response = MetadataResponse(
         brokers=[
@@ -112,7 +111,10 @@ def _operations_of_failed(
     wanted: MetadataRequestTopic,
     error: BrokerResponseError,
 ) -> int:
-    """Kafka gives them for a topic that is not there, and not where a right is missing."""
+    """Returns the authorized operations of a failed topic.
+
+    Kafka sets them unless a right is missing.
+    """
     if error.name == AUTHORIZATION_ERRORS[ResourceType.TOPIC] or wanted.name is None:
         return _NOT_ASKED
     return _operations(context, request, wanted.name)
@@ -146,7 +148,7 @@ def _find(
 
 
 def _name_of_unknown(wanted: MetadataRequestTopic, version: int) -> str | None:
-    """An unknown id has no name, which a response can say only since topics are found by id."""
+    """Returns the name of an unknown topic id: null, in versions that can express it."""
     if version < _FIRST_VERSION_ASKED_BY_ID:
         return wanted.name or ""
     return wanted.name if wanted.topic_id == ZERO_UUID else None
@@ -168,7 +170,7 @@ def _described(
 def _partition(
     partition: Partition, here: Collection[int], version: int
 ) -> MetadataResponsePartition:
-    """What is told of a partition; `here` are the nodes that the client can reach."""
+    """Describes a partition; `here` are the nodes that the client can reach."""
     leader_and_isr = partition.leader_and_isr
     replicas, in_sync = leader_and_isr.replicas, leader_and_isr.in_sync
     offline = [node for node in replicas if node not in here]

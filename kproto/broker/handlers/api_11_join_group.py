@@ -1,19 +1,21 @@
 """JoinGroup (11), v0 to v9.
 
-v0      a member joins, and waits for the generation; its session timeout is the rebalance timeout
+v0      a member joins; the response waits for the next generation; the session timeout is the
+        rebalance timeout
 v1      rebalance timeout (KIP-62)
 v2      throttle time
-v4      a new dynamic member gets an id first, MEMBER_ID_REQUIRED (KIP-394)
+v4      a new dynamic member gets its member id first, MEMBER_ID_REQUIRED (KIP-394)
 v5      group instance id (KIP-345)
 v6      flexible
 v7      protocol type; no protocol is null (KIP-559)
-v8      reason (KIP-800), which the log says
-v9      a static leader that comes back may be told not to assign (KIP-814)
+v8      reason (KIP-800), which is logged
+v9      a restarted static leader may skip the assignment (KIP-814)
 
-In a group of the consumer protocol the answer comes at once, and nobody leads (`groups.consumer`).
+In a group of the consumer protocol the response is not delayed, and there is no leader
+(`groups.consumer`).
 
-Left out: the order of Kafka's hash map. Members are told to the leader, and lead in the place of
-one that left, in the order in which they joined.
+Left out: the order of Kafka's hash map. The leader gets the members, and a new leader is chosen, in
+the order in which they joined.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ _FIRST_VERSION_OF_SKIPPING: Final = 9
 
 @handles(JoinGroupRequest, versions=range(10))
 def join_group(context: Context, request: JoinGroupRequest, version: int) -> Decision:
-    """Answer with the generation, once it has begun."""
+    """Joins a group; the response is delayed until the next generation starts."""
 
     def respond(answer: JoinResult) -> JoinGroupResponse:
         return _response(answer, version)
@@ -50,7 +52,7 @@ def join_group(context: Context, request: JoinGroupRequest, version: int) -> Dec
     try:
         check_group_request(context, request.group_id)
     except BrokerResponseError as error:
-        # Who may not read the group hears nothing, not even the id that it gave.
+        # A client that may not read the group gets no member id back.
         member_id = "" if error.name == "GROUP_AUTHORIZATION_FAILED" else request.member_id
         return respond(JoinResult(member_id, error.name))
     try:
@@ -63,7 +65,9 @@ def join_group(context: Context, request: JoinGroupRequest, version: int) -> Dec
     if request.member_id:
         group = context.group_coordinator.find(context.node_id, request.group_id, context.now)
     elif len(new_id.encode()) > MAX_STRING_BYTES:
-        return respond(JoinResult("", "UNKNOWN_SERVER_ERROR"))  # as Kafka, which cannot say the id
+        return respond(
+            JoinResult("", "UNKNOWN_SERVER_ERROR")
+        )  # as in Kafka, whose response cannot hold the id
     else:
         try:
             group = context.group_coordinator.get_or_create_classic_group(
@@ -75,7 +79,7 @@ def join_group(context: Context, request: JoinGroupRequest, version: int) -> Dec
         return respond(JoinResult(request.member_id, "UNKNOWN_MEMBER_ID"))
     joining = _joining(context, request, version)
     if isinstance(group, ConsumerGroup):
-        if not group.members:  # who has an id has it of a group that was
+        if not group.members:  # the member id is from a deleted group
             return respond(JoinResult(request.member_id, "UNKNOWN_MEMBER_ID"))
         return respond(classic_protocol.join(group, joining, _new_id_of_consumer_group(), now))
     pending = group.join(joining, new_id, now)

@@ -1,11 +1,11 @@
 """Heartbeat (12), v0 to v4.
 
-v0      the session of a member goes on
+v0      resets the session timeout of a member
 v1      throttle time
 v3      group instance id (KIP-345)
 v4      flexible
 
-Left out: COORDINATOR_LOAD_IN_PROGRESS, as a coordinator that takes over has loaded at once.
+Left out: COORDINATOR_LOAD_IN_PROGRESS, as a new coordinator loads its groups at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..registry import handles
 
 @handles(HeartbeatRequest, versions=range(5))
 def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> HeartbeatResponse:
-    """Let the session go on, or say that the member has to join again."""
+    """Resets the session timeout, or tells the member to join again."""
     try:
         check_group_request(context, request.group_id)
         _heartbeat(context, request)

@@ -2,9 +2,9 @@
 
 v0      one member leaves
 v1      throttle time
-v3      many members, by their instance ids too (KIP-345)
+v3      many members, also by instance id (KIP-345)
 v4      flexible
-v5      reason (KIP-800), which the log says
+v5      reason (KIP-800), which is logged
 
 Left out: nothing.
 """
@@ -28,7 +28,7 @@ _FIRST_VERSION_OF_MANY: Final = 3
 
 @handles(LeaveGroupRequest, versions=range(6))
 def leave_group(context: Context, request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
-    """Let each member go, or say why not."""
+    """Removes each member, or returns its error."""
     try:
         check_group_request(context, request.group_id)
         group = context.group_coordinator.find(context.node_id, request.group_id, context.now)

@@ -1,6 +1,6 @@
 """SyncGroup (14), v0 to v5.
 
-v0      the leader assigns; every member waits for its assignment
+v0      the leader sends the assignment; responses wait for it
 v1      throttle time
 v3      group instance id (KIP-345)
 v4      flexible
@@ -29,7 +29,7 @@ _FIRST_VERSION_OF_PROTOCOL: Final = 5
 
 @handles(SyncGroupRequest, versions=range(6))
 def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Decision:
-    """Answer with the assignment, once the leader has made it."""
+    """Returns the assignment, delayed until the leader has sent it."""
     try:
         if version >= _FIRST_VERSION_OF_PROTOCOL:
             _check_protocol(request)

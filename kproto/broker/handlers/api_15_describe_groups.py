@@ -5,13 +5,13 @@ v1      throttle time
 v3      authorized operations (KIP-430)
 v4      group instance id (KIP-345)
 v5      flexible
-v6      GROUP_ID_NOT_FOUND for a group that is not there, which is Dead in all (KIP-1043)
+v6      GROUP_ID_NOT_FOUND for a missing group, whose state is Dead in all versions (KIP-1043)
 
-What members said is told of a stable group alone, and so is the protocol. Groups that may not be
-described come first.
+Metadata of members and the protocol are returned for stable groups alone. Groups that the client
+may not describe come first.
 
-Groups of the consumer protocol are not there for it, as in Kafka since 4.0: ConsumerGroupDescribe
-tells of them.
+Groups of the consumer protocol are not found, as in Kafka since 4.0: ConsumerGroupDescribe
+describes them.
 
 Left out: nothing.
 """
@@ -41,8 +41,8 @@ _FIRST_VERSION_OF_NOT_FOUND: Final = 6
 def describe_groups(
     context: Context, request: DescribeGroupsRequest, version: int
 ) -> DescribeGroupsResponse:
-    """Tell of each group what it is."""
-    # Stable: those that may not be described first.
+    """Describes each group, or returns its error."""
+    # A stable sort: groups that the client may not describe come first.
     wanted = sorted(request.groups, key=lambda it: _may_describe(context, it))
     found = [_described(context, group_id, version) for group_id in wanted]
     if request.include_authorized_operations:

@@ -6,8 +6,8 @@ v3      flexible
 v4      states, and only groups in some of them (KIP-518)
 v5      types, and only groups of some of them (KIP-848)
 
-Names of states and types are taken in any case. Who may describe the cluster sees all groups,
-others those that they may describe.
+Names of states and types are case-insensitive. A client that may describe the cluster gets all
+groups, others those that they may describe.
 
 Left out: groups of shares and streams.
 """
@@ -24,7 +24,7 @@ from ..registry import handles
 
 @handles(ListGroupsRequest, versions=range(6))
 def list_groups(context: Context, request: ListGroupsRequest, version: int) -> ListGroupsResponse:
-    """List what this node coordinates and the client may see."""
+    """Lists the groups that this node coordinates and the client may describe."""
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     node_id = context.node_id

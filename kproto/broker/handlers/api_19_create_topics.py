@@ -4,11 +4,11 @@ v1      validate only, error messages
 v2      throttle time
 v4      -1 for the broker's default of partitions and replication factor (KIP-464)
 v5      flexible; the new topic's size and settings in the response (KIP-525)
-v6      THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
+v6      THROTTLING_QUOTA_EXCEEDED (KIP-599)
 v7      topic id in the response (KIP-516)
 
-Left out: waiting for the time-out, as creation is immediate; what most
-settings do (see `topic_configs`).
+Left out: waiting for the time-out, as creation is immediate; the effect of most configs (see
+`topic_configs`).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from ..throttle import mutation_quota, record_mutations
 from ..topic_configs import DEFAULTS
 from ..topics import METADATA_LOG, Topic
 
-#: Before this version a topic is created all the same, and the client waits afterwards.
+#: Before this version a throttled topic is created, and the client waits afterwards.
 _FIRST_VERSION_OF_STRICT_QUOTA: Final = 6
 
-#: Where a setting's value comes from (DescribeConfigs' ConfigSource).
+#: The source of a config's value (DescribeConfigs' ConfigSource).
 _TOPIC_CONFIG: Final = 1
 _DEFAULT_CONFIG: Final = 5
 
@@ -45,10 +45,10 @@ _DEFAULT_CONFIG: Final = 5
 def create_topics(
     context: Context, request: CreateTopicsRequest, version: int
 ) -> CreateTopicsResponse:
-    """Create each topic, or say why not.
+    """Creates each topic, or returns its error.
 
-    A right to the cluster is one to each topic. Who may not see the settings of a topic gets none
-    of them, nor how many partitions it has.
+    A right to create in the cluster covers each topic. A client without DESCRIBE_CONFIGS gets
+    neither the configs nor the partition count.
     """
     quota = mutation_quota(context, strict=version >= _FIRST_VERSION_OF_STRICT_QUOTA)
     may_create_all = allows_cluster(context, Operation.CREATE)
@@ -58,7 +58,7 @@ def create_topics(
         try:
             if times[name] > 1:
                 raise api_error("INVALID_REQUEST", f"topic {name!r} is named more than once")
-            # Nobody may create the log of the controllers, whoever asks: `_plan` says so.
+            # No client may create the log of the controllers: `_plan` raises the error.
             if not may_create_all and name != METADATA_LOG:
                 check(context, Operation.CREATE, ResourceType.TOPIC, name)
             topic = _plan(context, wanted)

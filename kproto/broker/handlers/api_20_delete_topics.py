@@ -3,7 +3,7 @@
 v1      throttle time
 v3      TOPIC_DELETION_DISABLED
 v4      flexible
-v5      error messages, THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
+v5      error messages, THROTTLING_QUOTA_EXCEEDED (KIP-599)
 v6      topics by name or by id (KIP-516)
 
 Left out: a setting that forbids deletion; waiting for the time-out, as deletion is immediate.
@@ -25,7 +25,7 @@ from ..throttle import mutation_quota, record_mutations
 from ..topics import Topic
 
 _FIRST_VERSION_BY_ID = 6
-#: Before this version a topic is deleted all the same, and the client waits afterwards.
+#: Before this version a throttled topic is deleted, and the client waits afterwards.
 _FIRST_VERSION_OF_STRICT_QUOTA = 5
 
 
@@ -33,7 +33,7 @@ _FIRST_VERSION_OF_STRICT_QUOTA = 5
 def delete_topics(
     context: Context, request: DeleteTopicsRequest, version: int
 ) -> DeleteTopicsResponse:
-    """Delete each topic, or say why not."""
+    """Deletes each topic, or returns its error."""
     quota = mutation_quota(context, strict=version >= _FIRST_VERSION_OF_STRICT_QUOTA)
     wanted = request.topics
     if version < _FIRST_VERSION_BY_ID:
@@ -77,7 +77,7 @@ def _refused(name: str | None, topic_id: Uuid, error: BrokerResponseError) -> De
 def _name_to_tell(
     context: Context, wanted: DeleteTopicState, error: BrokerResponseError
 ) -> str | None:
-    """The name of a topic asked for by id is told to who may describe it, and not delete it."""
+    """Returns the name of a topic requested by id, if the client may describe it."""
     if wanted.name is not None or error.name != AUTHORIZATION_ERRORS[ResourceType.TOPIC]:
         return wanted.name
     name = context.cluster.topics.with_id(wanted.topic_id).name
@@ -93,7 +93,7 @@ def _find(context: Context, wanted: DeleteTopicState) -> Topic:
         if not allows_cluster(context, Operation.DELETE):
             check_topic_of_id(context, Operation.DELETE, found)
         return found
-    # Who may not describe the topic does not hear whether it is there.
+    # A client that may not describe the topic does not learn whether it exists.
     name = wanted.name or ""
     _check(context, Operation.DESCRIBE, name)
     found = context.cluster.topics.named(name)
@@ -102,6 +102,6 @@ def _find(context: Context, wanted: DeleteTopicState) -> Topic:
 
 
 def _check(context: Context, operation: Operation, name: str) -> None:
-    """Who may delete in the cluster may delete each of its topics."""
+    """Checks the right to delete, in the cluster or of the topic."""
     if not allows_cluster(context, Operation.DELETE):
         check(context, operation, ResourceType.TOPIC, name)

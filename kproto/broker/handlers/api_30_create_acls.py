@@ -5,10 +5,10 @@ v1      prefixes of names (KIP-290)
 v2      flexible
 v3      resources of type user (KIP-373)
 
-An ACL that is there already is a success. Without an authorizer each is SECURITY_DISABLED; it takes
-ALTER of the cluster. What cannot be an ACL is INVALID_REQUEST, and the others are taken: also where
-Kafka says UNKNOWN_SERVER_ERROR to all, as a word is meant for filters alone, or closes the
-connection, as a word is 0 (unknown).
+An existing ACL is a success. Without an authorizer each is SECURITY_DISABLED; the request requires
+ALTER of the cluster. An invalid ACL is INVALID_REQUEST, and the others are created, also in two
+cases in which Kafka fails the whole request: UNKNOWN_SERVER_ERROR for a code that is for filters
+alone, and a closed connection for a code of 0 (unknown).
 
 Left out: nothing.
 """
@@ -27,7 +27,7 @@ from ..registry import handles
 
 @handles(CreateAclsRequest, versions=range(4))
 def create_acls(context: Context, request: CreateAclsRequest, version: int) -> CreateAclsResponse:
-    """Take each ACL, or say why not."""
+    """Creates each ACL, or returns its error."""
     try:
         check_cluster(context, Operation.ALTER)
         required_authorizer(context)

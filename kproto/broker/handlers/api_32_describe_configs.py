@@ -1,17 +1,15 @@
 """DescribeConfigs (32), v0 to v4.
 
-v1      where each value comes from, and its synonyms (KIP-226)
-v2      a throttled answer comes at once (KIP-219)
+v1      the source of each value, and its synonyms (KIP-226)
+v2      a throttled response is sent at once (KIP-219)
 v3      types and documentation (KIP-569)
 v4      flexible
 
-Each topic says all of its settings; a broker those of Kafka's that are settings here, too. No other
-broker than the one that is meant can say them.
+A topic has all of its configs, a broker those of Kafka's that are settings here. A broker describes
+only itself. A group of the consumer protocol has the configs that are settings here.
 
-A group of the consumer protocol says those that are settings here, of a broker or of its own.
-
-Left out: documentation; settings that brokers share (broker ""), loggers and client metrics, of
-which an empty list is answered; what groups of shares and streams are set to.
+Left out: documentation; cluster-wide defaults (broker ""), loggers and client metrics, whose lists
+are empty; configs of share and streams groups.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ _GROUP: Final = 32
 
 _FIRST_VERSION_OF_TYPES: Final = 3
 
-#: Whose right it takes, by the type of the resource.
+#: The resource type of the required right, by resource type.
 _RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
     {
         _TOPIC: ResourceType.TOPIC,
@@ -60,7 +58,7 @@ _RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
 def describe_configs(
     context: Context, request: DescribeConfigsRequest, version: int
 ) -> DescribeConfigsResponse:
-    """Describe each resource, or say why not; those without the right come last, as in Kafka."""
+    """Describes each resource, or returns its error; unauthorized ones come last, as in Kafka."""
     unknown = [it for it in request.resources if it.resource_type not in _RIGHT_TO]
     if unknown:
         why = api_error("INVALID_REQUEST", f"resource type {unknown[0].resource_type} is not known")
@@ -92,7 +90,7 @@ def _topic(context: Context, name: str) -> list[ConfigEntry]:
 
 def _broker(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
-        return []  # nobody sets what brokers share
+        return []  # cluster-wide defaults are never set
     _check_broker(context, name)
     return broker_entries(context.settings)
 

@@ -1,12 +1,12 @@
 """CreateDelegationToken (38), v0 to v3.
 
-v0      a token for oneself, and who else may renew it (KIP-48)
+v0      a token of the client, and its renewers (KIP-48)
 v1      throttle time first for the client
 v2      flexible
-v3      a token for somebody else (KIP-373)
+v3      a token for another owner (KIP-373)
 
-Nobody gets a token who came without showing who it is, or by a token; a token for somebody else
-takes CREATE_TOKENS of that user.
+A client that is not authenticated, or that authenticated by a token, gets none; a token for another
+owner requires CREATE_TOKENS of that user.
 
 Left out: nothing.
 """
@@ -31,7 +31,7 @@ _FIRST_VERSION_WITH_OWNER = 3
 def create_delegation_token(
     context: Context, request: CreateDelegationTokenRequest, version: int
 ) -> CreateDelegationTokenResponse:
-    """Make a token."""
+    """Creates a token."""
     owner = context.principal
     if version >= _FIRST_VERSION_WITH_OWNER and request.owner_principal_name:
         owner = Principal(request.owner_principal_type or "", request.owner_principal_name)

@@ -1,6 +1,6 @@
 """RenewDelegationToken (39), v0 to v2.
 
-v0      the end of a token is put off, by its owner or a renewer (KIP-48)
+v0      the owner or a renewer renews a token (KIP-48)
 v1      throttle time first for the client
 v2      flexible
 
@@ -20,7 +20,7 @@ from .token_expiry import token_end
 def renew_delegation_token(
     context: Context, request: RenewDelegationTokenRequest, version: int
 ) -> RenewDelegationTokenResponse:
-    """Put the end of a token off."""
+    """Renews a token."""
     end = token_end(
         context,
         lambda: context.cluster.tokens.renew(

@@ -1,6 +1,6 @@
 """ExpireDelegationToken (40), v0 to v2.
 
-v0      a token ends sooner, or at once (KIP-48)
+v0      a token expires earlier, or at once (KIP-48)
 v1      throttle time first for the client
 v2      flexible
 
@@ -20,7 +20,7 @@ from .token_expiry import token_end
 def expire_delegation_token(
     context: Context, request: ExpireDelegationTokenRequest, version: int
 ) -> ExpireDelegationTokenResponse:
-    """Let a token end."""
+    """Expires a token."""
     end = token_end(
         context,
         lambda: context.cluster.tokens.expire(

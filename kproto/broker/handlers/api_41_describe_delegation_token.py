@@ -3,11 +3,11 @@
 v0      the tokens of some owners, or all for null (KIP-48)
 v1      throttle time first for the client
 v2      flexible
-v3      who asked for each (KIP-373)
+v3      the requester of each (KIP-373)
 
-Whoever came by a token is told of none. A client sees the tokens that it owns or may renew; others
-take DESCRIBE of the token or DESCRIBE_TOKENS of its owner, which everybody has where nobody is
-asked for rights.
+A client that authenticated by a token gets none. A client gets the tokens that it owns or may
+renew; others require DESCRIBE of the token or DESCRIBE_TOKENS of its owner, which are granted
+without an authorizer.
 
 Left out: nothing.
 """
@@ -35,7 +35,7 @@ _FIRST_VERSION_WITH_REQUESTER = 3
 def describe_delegation_token(
     context: Context, request: DescribeDelegationTokenRequest, version: int
 ) -> DescribeDelegationTokenResponse:
-    """Describe the tokens that the client may see."""
+    """Describes the tokens that the client may see."""
     wanted = None
     if request.owners is not None:
         wanted = [Principal(each.principal_type, each.principal_name) for each in request.owners]

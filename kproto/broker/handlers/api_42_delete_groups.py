@@ -1,11 +1,11 @@
 """DeleteGroups (42), v0 to v3.
 
-v0      groups without members are deleted, with their offsets (KIP-229)
+v0      deletes empty groups with their offsets (KIP-229)
 v1      throttle time
 v2      flexible
 v3      error message (KIP-1043)
 
-A group that is named twice is deleted once. Groups that may not be deleted come last.
+A group that is named twice is deleted once. Groups that the client may not delete come last.
 
 Left out: nothing.
 """
@@ -26,8 +26,8 @@ from ..registry import handles
 def delete_groups(
     context: Context, request: DeleteGroupsRequest, version: int
 ) -> DeleteGroupsResponse:
-    """Delete each group, or say why not."""
-    # Stable: those that may not be deleted last.
+    """Deletes each group, or returns its error."""
+    # A stable sort: groups that may not be deleted come last.
     wanted = sorted(dict.fromkeys(request.groups_names), key=lambda it: not _may(context, it))
     return DeleteGroupsResponse(results=[_deleted(context, group_id) for group_id in wanted])
 

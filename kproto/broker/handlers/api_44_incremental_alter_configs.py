@@ -1,14 +1,14 @@
 """IncrementalAlterConfigs (44), v0 to v1.
 
-v0      single settings are set and taken away (KIP-339)
+v0      sets and deletes single configs (KIP-339)
 v1      flexible
 
-The settings of a group of the consumer protocol (KIP-848), which count from its next heartbeats on,
-for as long as the cluster is there. It takes ALTER_CONFIGS of the group. Where one of a group's is
-wrong, none of them is set.
+Alters configs of groups of the consumer protocol (KIP-848), which apply from the next heartbeats
+on, for the lifetime of the cluster. The request requires ALTER_CONFIGS of the group. If one config
+of a group is invalid, none of them is set.
 
-Left out: settings of topics, brokers, loggers and client metrics, which are INVALID_REQUEST; what
-groups of shares and streams are set to, which no group has.
+Left out: configs of topics, brokers, loggers and client metrics, which are INVALID_REQUEST; configs
+of share and streams groups.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..registry import handles
 
 _GROUP: Final = 32
 
-#: Whose right it takes, by the type of the resource: topics, brokers, loggers, client metrics.
+#: The resource type of the required right: topics, brokers, loggers, client metrics.
 _RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
     {
         2: ResourceType.TOPIC,
@@ -51,7 +51,7 @@ _RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
 def incremental_alter_configs(
     context: Context, request: IncrementalAlterConfigsRequest, version: int
 ) -> IncrementalAlterConfigsResponse:
-    """Change the settings of each resource, or say why not."""
+    """Alters the configs of each resource, or returns its error."""
     counts = Counter((it.resource_type, it.resource_name) for it in request.resources)
     responses = []
     for resource in request.resources:

@@ -1,10 +1,10 @@
 """OffsetDelete (47), v0 to v0.
 
-v0      offsets of a group, partition by partition (KIP-496)
+v0      deletes offsets of a group by partition (KIP-496)
 
-A topic that members subscribe to is GROUP_SUBSCRIBED_TO_TOPIC, and one or a partition that is not
-there is UNKNOWN_TOPIC_OR_PARTITION; what was not committed is deleted already. With members that
-are no consumers the whole is NON_EMPTY_GROUP.
+A subscribed topic is GROUP_SUBSCRIBED_TO_TOPIC, a missing topic or partition is
+UNKNOWN_TOPIC_OR_PARTITION; deleting an uncommitted offset is a success. If the members are no
+consumers, the whole request is NON_EMPTY_GROUP.
 
 Left out: nothing.
 """
@@ -37,10 +37,10 @@ _SUBSCRIBED: Final = code_of("GROUP_SUBSCRIBED_TO_TOPIC")
 def offset_delete(
     context: Context, request: OffsetDeleteRequest, version: int
 ) -> OffsetDeleteResponse:
-    """Delete what can be, or say of each partition why not."""
+    """Deletes committed offsets, and returns the errors of the others."""
     group_id = request.group_id
     now = context.now
-    keeper = context.group_coordinator
+    coordinator = context.group_coordinator
     answer = OffsetDeleteResponse()
     places: list[TopicPartition] = []
     try:
@@ -65,7 +65,7 @@ def offset_delete(
             for place in places
             if place not in subscribed and group.offsets.get(*place) is not None
         ]
-        keeper.append(group_id, [offset_tombstone(group_id, *place) for place in gone], now)
+        coordinator.append(group_id, [offset_tombstone(group_id, *place) for place in gone], now)
     except BrokerResponseError as error:
         return OffsetDeleteResponse(error_code=error.code)
     for place in gone:

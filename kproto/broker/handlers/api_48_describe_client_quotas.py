@@ -1,12 +1,12 @@
 """DescribeClientQuotas (48), v0 to v1.
 
-v0      the quotas of users and clients that a filter finds (KIP-546)
+v0      the quotas of users and clients that match a filter (KIP-546)
 v1      flexible
 
-A component of the filter names an entity, its default, or any; with `strict` an entity has no other
-parts. It takes DESCRIBE_CONFIGS of the cluster.
+A component of the filter matches a name, the default, or any name; with `strict` an entity has no
+other types. The request requires DESCRIBE_CONFIGS of the cluster.
 
-Left out: quotas of an ip, of which there are none.
+Left out: quotas of IPs, of which there are none.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ANY = 2
 def describe_client_quotas(
     context: Context, request: DescribeClientQuotasRequest, version: int
 ) -> DescribeClientQuotasResponse:
-    """List the quotas that a filter finds."""
+    """Lists the quotas that the filter matches."""
     try:
         check_cluster(context, Operation.DESCRIBE_CONFIGS)
         wanted = _filter(request.components, strict=request.strict)
@@ -58,7 +58,7 @@ def describe_client_quotas(
 
 
 def _filter(components: list[ComponentData], *, strict: bool) -> EntityFilter:
-    """Raises INVALID_REQUEST, and UNSUPPORTED_VERSION for a type that no release knows."""
+    """Returns the filter. Raises INVALID_REQUEST, and UNSUPPORTED_VERSION for unknown types."""
     named: dict[str, str | None] = {}
     typed: set[str] = set()
     for component in components:

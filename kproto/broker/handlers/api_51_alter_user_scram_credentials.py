@@ -1,10 +1,10 @@
 """AlterUserScramCredentials (51), v0 to v0.
 
-v0      credentials are set or taken away, at most one a user in a request (KIP-554)
+v0      sets or removes credentials, at most one per user and request (KIP-554)
 
-It takes ALTER of the cluster.
+The request requires ALTER of the cluster.
 
-Left out: nothing. An empty salt is refused, which Kafka takes and no client can use.
+Left out: nothing. An empty salt is rejected, which Kafka accepts and no client can use.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..context import Context
 from ..registry import handles
 from ..security.users import SCRAM_MECHANISMS, Users
 
-#: More than that would keep clients busy; Kafka's bound, too.
+#: More iterations would keep clients busy; Kafka has the same limit.
 _MAX_ITERATIONS = 16_384
 
 _Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
@@ -37,7 +37,7 @@ _Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
 def alter_user_scram_credentials(
     context: Context, request: AlterUserScramCredentialsRequest, version: int
 ) -> AlterUserScramCredentialsResponse:
-    """Set and take away credentials; what is wrong with a user's keeps none of the others."""
+    """Sets and removes credentials; an invalid user does not affect the others."""
     try:
         check_cluster(context, Operation.ALTER)
     except BrokerResponseError as error:
@@ -81,7 +81,7 @@ def _refused(name: str, error: BrokerResponseError) -> AlterUserScramCredentials
 
 
 def _check(users: Users, wanted: _Alteration) -> None:
-    """Raise BrokerResponseError, in Kafka's words."""
+    """Raises BrokerResponseError with Kafka's messages."""
     if not wanted.name:
         raise api_error("UNACCEPTABLE_CREDENTIAL", "Username must not be empty")
     if wanted.mechanism not in SCRAM_MECHANISMS:

@@ -1,11 +1,11 @@
 """ConsumerGroupDescribe (69), v0 to v1.
 
 v0      groups of the consumer protocol, their epochs and members (KIP-848)
-v1      of which protocol each member is
+v1      the protocol of each member
 
-A group that is not there, or is a classic one, is GROUP_ID_NOT_FOUND. One whose members read topics
-that the client may not describe is TOPIC_AUTHORIZATION_FAILED. Groups that may not be described
-themselves come first.
+A missing group, or a classic one, is GROUP_ID_NOT_FOUND. A group whose members subscribe to topics
+that the client may not describe is TOPIC_AUTHORIZATION_FAILED. Groups that the client may not
+describe come first.
 
 Left out: nothing.
 """
@@ -31,7 +31,7 @@ from ..authorization import allows, authorized_operations, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..groups import ConsumerGroup
-from ..groups.consumer.consumer_group_member import ConsumerGroupMember, places
+from ..groups.consumer.consumer_group_member import ConsumerGroupMember, partitions_of
 from ..registry import handles
 
 _CLASSIC: Final = 0
@@ -45,7 +45,7 @@ _HIDDEN_TOPICS: Final = (
 def consumer_group_describe(
     context: Context, request: ConsumerGroupDescribeRequest, version: int
 ) -> ConsumerGroupDescribeResponse:
-    """Tell of each group what it is."""
+    """Describes each group, or returns its error."""
     wanted = sorted(request.group_ids, key=lambda it: _may_describe(context, it))
     groups = [_described(context, group_id) for group_id in wanted]
     for group in groups:
@@ -85,8 +85,8 @@ def _described(context: Context, group_id: str) -> DescribedGroup:
 
 def _member(context: Context, group: ConsumerGroup, member: ConsumerGroupMember) -> Member:
     target = group.persisted.target_assignment_of(member.member_id)
-    held: dict[Uuid, set[int]] = {}  # what it has yet to give up too
-    for topic_id, index in places(member):
+    held: dict[Uuid, set[int]] = {}  # partitions to revoke included
+    for topic_id, index in partitions_of(member):
         held.setdefault(topic_id, set()).add(index)
     return Member(
         member_id=member.member_id,
@@ -106,7 +106,7 @@ def _member(context: Context, group: ConsumerGroup, member: ConsumerGroupMember)
 def _partitions(
     context: Context, assigned: Iterable[tuple[Uuid, Iterable[int]]]
 ) -> list[TopicPartitions]:
-    """Those of topics that are there."""
+    """Returns the partitions of existing topics."""
     topics = context.cluster.topics
     return [
         TopicPartitions(

@@ -1,4 +1,4 @@
-"""What the handlers of tokens have in common: who may ask, and the answer to another end."""
+"""Shared by the handlers of delegation tokens: who may change tokens, and the new expiry."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["TokenEnd", "token_end"]
 
 
 class TokenEnd(NamedTuple):
-    """When a token ends, in ms since 1970; -1 with the code of an error."""
+    """When a token expires, in ms since 1970; -1 with an error code."""
 
     error_code: int
     expiry_timestamp_ms: int
 
 
 def token_end(context: Context, change: Callable[[], int]) -> TokenEnd:
-    """The end that `change` gives a token, unless the client may not ask for it."""
+    """Returns the new expiry of a token after `change`, or the error."""
     try:
         check_token_request(
             context.security_protocol,

@@ -1,7 +1,7 @@
-"""How much users and clients may take: which quota counts for whom, and how it is measured.
+"""Client quotas: which quota applies to a user and client, and how usage is measured.
 
-Plain functions on plain data, with the time handed in. `entities` knows who has which quota,
-`measures` what was taken lately, `quota_manager` puts both together.
+Plain functions on plain data; times are parameters. `entities` has the quotas, `rates` measures
+usage, `client_quota_manager` combines them.
 """
 
 from .client_quota_manager import ClientQuotaManager, ControllerMutationQuota

@@ -1,4 +1,4 @@
-"""What each user and client has taken against its quota, and how long it has to wait for more."""
+"""Measures the usage of users and clients against their quotas, and computes throttle times."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _CONSUMED: Final = "consumer_byte_rate"
 _REQUESTS: Final = "request_percentage"
 _MUTATIONS: Final = "controller_mutation_rate"
 
-#: With more meters than these, those that remember nothing are dropped, which changes no answer:
-#: who gives itself a new client id for each connection shall not fill the memory.
+#: With more meters than these, idle ones are dropped, which changes no result: a client that uses a
+#: new client id for each connection must not fill the memory.
 _MOST_METERS: Final = 10_000
 
 _Key = tuple[str, str, str]
 
 
 class ClientQuotaManager:
-    """The meters of a node: `samples` windows of `window_ms`; times as `measures` has them.
+    """The meters of a node: `samples` windows of `window_ms`; times are in ms of the wall clock.
 
-    Each answer is how many ms the client shall send nothing, at most `most_ms`.
+    Each method returns the throttle time in ms, at most `most_ms`.
     """
 
     def __init__(self, table: QuotaTable, samples: int, window_ms: int, most_ms: int) -> None:
@@ -36,35 +36,35 @@ class ClientQuotaManager:
         self._buckets: dict[_Key, TokenBucket] = {}
 
     def record_produce(self, user: str, client_id: str, size: int, now_ms: int) -> int:
-        """Count the bytes of a Produce request."""
+        """Records the bytes of a Produce request."""
         return self._record(_PRODUCED, user, client_id, size, now_ms, self._most_ms)
 
     def record_fetch(self, user: str, client_id: str, size: int, now_ms: int) -> int:
-        """Count the bytes of the response to a Fetch."""
+        """Records the bytes of a Fetch response."""
         return self._record(_CONSUMED, user, client_id, size, now_ms, self._most_ms)
 
     def unrecord_fetch(self, user: str, client_id: str, size: int, now_ms: int) -> None:
-        """Take back what `consumed` has counted, for a response that is not sent."""
+        """Subtracts the bytes of a Fetch response that is not sent."""
         limit = self.table.limit(_CONSUMED, user, client_id)
         if limit is not None:
             self._rate(_CONSUMED, limit, now_ms).record(-size, now_ms)
 
     def max_fetch_bytes(self, user: str, client_id: str) -> int | None:
-        """The bytes that one response may have without being over the quota by itself."""
+        """Returns the most bytes of one response that does not exceed the quota by itself."""
         limit = self.table.limit(_CONSUMED, user, client_id)
         if limit is None:
             return None
         return int(limit.value * (self._samples - 1) * self._window_ms / 1000)
 
     def record_request_time(self, user: str, client_id: str, seconds: float, now_ms: int) -> int:
-        """Count the time that a request took; no wait is longer than a window (KIP-124)."""
+        """Records the time of a request; its throttle time is at most a window (KIP-124)."""
         most_ms = min(self._most_ms, self._window_ms)
         return self._record(_REQUESTS, user, client_id, seconds * 100, now_ms, most_ms)
 
     def mutation_quota(
         self, user: str, client_id: str, now_ms: int, *, strict: bool
     ) -> ControllerMutationQuota:
-        """The quota on partitions made and deleted, for one request (KIP-599)."""
+        """Returns the quota on partition mutations for one request (KIP-599)."""
         limit = self.table.limit(_MUTATIONS, user, client_id)
         if limit is None:
             return ControllerMutationQuota(None, 0.0, now_ms, self._most_ms, strict=strict)
@@ -101,9 +101,9 @@ class ClientQuotaManager:
 
 
 class ControllerMutationQuota:
-    """What one request may still make or delete.
+    """The partition mutations that one request may perform.
 
-    `strict` refuses what comes once there are no tokens left; else it is done, and waited for.
+    With `strict`, mutations are rejected once no tokens are left; else they are done and throttled.
     """
 
     def __init__(
@@ -120,11 +120,11 @@ class ControllerMutationQuota:
         self._now_ms = now_ms
         self._most_ms = most_ms
         self._strict = strict
-        #: How long the client shall wait.
+        #: The throttle time of the client.
         self.throttle_ms = 0
 
     def take(self, count: int) -> bool:
-        """Take as many partitions; False where the client must try again later."""
+        """Records mutations; returns False if the client must retry later."""
         if self._bucket is None:
             return True
         refused = self._strict and self._bucket.tokens(self._limit, self._now_ms) < 0

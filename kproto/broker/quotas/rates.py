@@ -1,7 +1,7 @@
-"""What was taken lately: a rate over a sliding window of samples, and a bucket of tokens.
+"""Rates over a sliding window of samples, and token buckets.
 
 As Kafka measures them (quota.window.num, quota.window.size.seconds; KIP-599 for the bucket). Times
-are in ms by the time of day, and handed in.
+are parameters, in ms of the wall clock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["TokenBucket", "WindowedRate"]
 
 @dataclass(slots=True)
 class _Sample:
-    """What was taken in one window, which begins with the first that is counted in it."""
+    """One window, which starts with the first value that is recorded in it."""
 
     start_ms: int
     last_ms: int
@@ -22,7 +22,7 @@ class _Sample:
 
 
 class WindowedRate:
-    """How much was taken a second, over the last `samples` windows of `window_ms`."""
+    """A rate per second over the last `samples` windows of `window_ms`."""
 
     def __init__(self, samples: int, window_ms: int) -> None:
         self._most = samples
@@ -30,7 +30,7 @@ class WindowedRate:
         self._samples: deque[_Sample] = deque()
 
     def record(self, value: float, now_ms: int) -> None:
-        """Count `value`; a negative one takes back what was counted."""
+        """Records `value`; a negative one subtracts."""
         if not self._samples or now_ms - self._samples[-1].start_ms >= self._window_ms:
             self._samples.append(_Sample(now_ms, now_ms))
         sample = self._samples[-1]
@@ -38,53 +38,53 @@ class WindowedRate:
         sample.last_ms = now_ms
 
     def rate(self, now_ms: int) -> float:
-        """What was taken a second."""
+        """Returns the rate per second."""
         self._forget(now_ms)
         total = sum(sample.value for sample in self._samples)
         return total / (self.span_ms(now_ms) / 1000)
 
     def span_ms(self, now_ms: int) -> int:
-        """The time that the rate is taken over; windows that are missing count as empty."""
+        """Returns the time span of the rate; missing windows count as empty."""
         self._forget(now_ms)
         elapsed = now_ms - self._samples[0].start_ms if self._samples else 0
         missing = self._most - 1 - elapsed // self._window_ms
-        # A rate over one sample that just began would be endless.
+        # A rate over one new sample would be infinite.
         return max(elapsed + max(missing, 0) * self._window_ms, self._window_ms)
 
     def is_idle(self, now_ms: int) -> bool:
-        """Whether nothing is remembered any more."""
+        """Returns whether no sample is left."""
         self._forget(now_ms)
         return not self._samples
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """How long to take nothing, so that the rate comes down to `limit`; 0 where it is not over.
+        """Returns the throttle time after which the rate is `limit` again; 0 if it is not exceeded.
 
-        As long as the span would have to be longer for what was taken to fit.
+        The span would have to be longer by this time for the usage to fit.
         """
         over = self.rate(now_ms) - limit
         return round(over / limit * self.span_ms(now_ms)) if over > 0 else 0
 
     def _forget(self, now_ms: int) -> None:
-        """Drop samples in which nothing was counted since the windows began."""
+        """Drops samples in which nothing was recorded since the windows started."""
         oldest = now_ms - self._most * self._window_ms
         while self._samples and self._samples[0].last_ms <= oldest:
             self._samples.popleft()
 
 
 class TokenBucket:
-    """Tokens that come back at `limit` a second, up to those of all windows; it begins full.
+    """Tokens that refill at `limit` per second, up to the sum of all windows; it starts full.
 
-    What is taken may go below zero once, and then has to be waited for (KIP-599).
+    Tokens may become negative once, which must be waited for (KIP-599).
     """
 
     def __init__(self, samples: int, window_ms: int) -> None:
         self._burst_s = samples * window_ms / 1000
         self._tokens: float | None = None
-        self._limit = 0.0  # that it was last asked by
+        self._limit = 0.0  # the limit of the last call
         self._updated_ms = 0
 
     def tokens(self, limit: float, now_ms: int) -> float:
-        """How many there are; below 0 for those that were taken beyond."""
+        """Returns the tokens; negative after more were taken than there were."""
         burst = self._burst_s * limit
         if self._tokens is None:
             self._tokens = burst
@@ -95,13 +95,13 @@ class TokenBucket:
         return self._tokens
 
     def take(self, count: float, limit: float, now_ms: int) -> None:
-        """Take `count`, whether there are as many or not."""
+        """Takes `count` tokens, even if there are fewer."""
         self._tokens = self.tokens(limit, now_ms) - count
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """How long it takes until there are no fewer than 0."""
+        """Returns the time until the tokens are not negative."""
         return max(0, round(-self.tokens(limit, now_ms) / limit * 1000))
 
     def is_idle(self, now_ms: int) -> bool:
-        """Whether it is full, by the limit that it had last."""
+        """Returns whether the bucket is full, by its last limit."""
         return self.tokens(self._limit, now_ms) >= self._burst_s * self._limit

@@ -5,10 +5,10 @@
     OPEN ──SaslHandshake, if the session has an end──▶ TOKENS, TOKENS_WITHOUT_HEADER
                                                        or OTHER_MECHANISM
 
-`ADMITTED` says which requests each phase takes; any other closes the connection, as Kafka does.
-Where a token is due, the two others of KIP-43 are refused with an answer. A refusal is answered,
-and then the connection is closed: ENDED. Knows requests by their keys alone, and no clock: whoever
-asks says what time it is.
+`ALLOWED_REQUESTS` has the requests that each state allows; any other closes the connection, as in
+Kafka. If a token is due, the other two requests of KIP-43 are rejected with a response. After a
+rejection the connection is closed: ENDED. Knows requests by their API keys alone, and no clock:
+times are parameters.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from ..principals import USER, Principal
 from .tokens import DelegationTokens
 from .users import Users
 
-__all__ = ["MECHANISMS", "Answer", "CredentialStore", "Identity", "SaslSession", "SaslState"]
+__all__ = ["MECHANISMS", "CredentialStore", "Identity", "SaslResult", "SaslSession", "SaslState"]
 
 logger = logging.getLogger("kproto.broker")
 
-#: A connection may authenticate again once in so many seconds (KIP-368).
+#: The minimum seconds between two authentications of a connection (KIP-368).
 REAUTHENTICATION_INTERVAL_S: Final = 1.0
 
-#: The longest session that SaslAuthenticate can tell, in ms.
+#: The longest session lifetime of SaslAuthenticate, in ms.
 _LONGEST_MS: Final = 2**63 - 1
 
 _API_VERSIONS: Final = ApiVersionsRequest.API_KEY
@@ -56,20 +56,21 @@ _AUTHENTICATE: Final = SaslAuthenticateRequest.API_KEY
 
 
 class SaslState(Enum):
-    """Where a connection stands."""
+    """The states of a connection with SASL."""
 
     FIRST = auto()
     HANDSHAKE = auto()
     TOKENS = auto()
     TOKENS_WITHOUT_HEADER = auto()
-    #: Another mechanism was named than before: what comes next ends the connection.
+    #: The client named another mechanism than before: the next request closes the connection.
     OTHER_MECHANISM = auto()
     OPEN = auto()
     ENDED = auto()
 
 
-#: The api keys that each phase takes; None for all. Bare tokens have none.
-ADMITTED: Final[Mapping[SaslState, frozenset[int] | None]] = {
+#: The API keys of the requests that each state allows; None for all. Tokens without header have
+#: none.
+ALLOWED_REQUESTS: Final[Mapping[SaslState, frozenset[int] | None]] = {
     SaslState.FIRST: frozenset({_API_VERSIONS, _HANDSHAKE}),
     SaslState.HANDSHAKE: frozenset({_HANDSHAKE}),
     SaslState.TOKENS: frozenset({_AUTHENTICATE, _HANDSHAKE, _API_VERSIONS}),
@@ -82,7 +83,7 @@ ADMITTED: Final[Mapping[SaslState, frozenset[int] | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class CredentialStore:
-    """What is known of who may come in; `validate_is_slow` for a validator that may wait."""
+    """The credentials of users; `validate_is_slow` is set for a validator that may block."""
 
     users: Users
     tokens: DelegationTokens
@@ -91,28 +92,28 @@ class CredentialStore:
 
 
 class Identity(NamedTuple):
-    """Who came in; `ends_at_ms` (since the epoch) is when what it showed is good no longer."""
+    """An authenticated identity; `ends_at_ms` is when its credentials expire, since the epoch."""
 
     principal: Principal
     ends_at_ms: int | None = None
     token_authenticated: bool = False
 
 
-class Answer(NamedTuple):
-    """What a token of the client leads to.
+class SaslResult(NamedTuple):
+    """The result of a client's token.
 
-    `api_error` is told to the client and `fault` to the log, both None unless it is refused;
-    `lifetime_ms` is that of the session once it is open, 0 for one without an end.
+    `error_message` is for the client and `fault` for the log, both None unless the token is
+    rejected; `lifetime_ms` is the session lifetime after authentication, 0 without a limit.
     """
 
     token: bytes
     lifetime_ms: int = 0
-    api_error: str | None = None
+    error_message: str | None = None
     fault: str | None = None
 
 
 class _Mechanism(NamedTuple):
-    """How an exchange is made, from what is known and the time in ms; whether it takes long."""
+    """Creates an exchange from the credentials and the time in ms; says whether it is slow."""
 
     exchange: Callable[[CredentialStore, int], ServerExchange]
     is_slow: Callable[[CredentialStore], bool]
@@ -144,7 +145,10 @@ def _bearer(known: CredentialStore, now_ms: int) -> ServerExchange:
 
 
 def _validated(validate: BearerValidator, token: BearerToken) -> BearerIdentity:
-    """Ask a validator, which may be a user's and raise anything: its text may hold the token."""
+    """Calls a validator, perhaps a user's function, which may raise anything.
+
+    The text of its exceptions is not logged: it may hold the token.
+    """
     try:
         identity: object = validate(token)
     except AuthenticationError:
@@ -162,7 +166,7 @@ def _validated(validate: BearerValidator, token: BearerToken) -> BearerIdentity:
 
 
 def _fault_of(identity: object) -> str | None:
-    """What is wrong with what a validator returned, which is named in answers and ends sessions."""
+    """Returns what is wrong with a validator's result, which names principals and ends sessions."""
     if not isinstance(identity, BearerIdentity):
         return f"returned a {type(identity).__name__} and no BearerIdentity"
     principal: object = identity.principal
@@ -176,8 +180,8 @@ def _fault_of(identity: object) -> str | None:
     return None
 
 
-#: The mechanisms that a listener may have. PLAIN derives a key, SCRAM that of a delegation token
-#: when it is first used: milliseconds, which are not spent on the loop.
+#: The SASL mechanisms. PLAIN derives a key, SCRAM that of a delegation token at its first use: that
+#: takes milliseconds, which must not block the event loop.
 MECHANISMS: Final[Mapping[str, _Mechanism]] = {
     "PLAIN": _Mechanism(_plain, lambda _: True),
     "SCRAM-SHA-256": _Mechanism(partial(_scram, ScramSha256Server, 1), _has_tokens),
@@ -187,9 +191,10 @@ MECHANISMS: Final[Mapping[str, _Mechanism]] = {
 
 
 class SaslSession:
-    """One connection's; `lifetime_ms` bounds its sessions (connections.max.reauth.ms), 0 does not.
+    """The authentication of one connection; `lifetime_ms` limits its sessions, 0 does not.
 
-    `now` is in seconds by a clock that is never set back, `now_ms` since the epoch.
+    `lifetime_ms` is connections.max.reauth.ms. `now` is in seconds by the monotonic clock, `now_ms`
+    since the epoch.
     """
 
     def __init__(self, known: CredentialStore, mechanisms: Sequence[str], lifetime_ms: int) -> None:
@@ -203,11 +208,11 @@ class SaslSession:
         self._ends_at: float | None = None
         self._began_again: float | None = None
 
-    def admit(self, api_key: int, now: float) -> str | None:
-        """Why a request closes the connection; None for one that is taken.
+    def check_request(self, api_key: int, now: float) -> str | None:
+        """Returns why a request closes the connection; None if the state allows it.
 
-        A SaslHandshake begins anew where the session has an end (KIP-368), but not more than
-        once in a second; else it is for the handler, which refuses it.
+        A SaslHandshake starts a re-authentication if the session has a limit (KIP-368), at most
+        once a second; else the handler rejects it.
         """
         if self.phase is SaslState.OPEN and self._ends_at is not None:
             if api_key == _HANDSHAKE and self._may_begin_again(now):
@@ -215,8 +220,8 @@ class SaslSession:
                 self.phase = SaslState.HANDSHAKE
             elif now > self._ends_at:
                 self.phase = SaslState.ENDED
-                return "its session has ended, and it did not authenticate again"
-        admitted = ADMITTED[self.phase]
+                return "its session expired without re-authentication"
+        admitted = ALLOWED_REQUESTS[self.phase]
         if admitted is None or api_key in admitted:
             return None
         if self.phase is SaslState.OTHER_MECHANISM:
@@ -230,12 +235,15 @@ class SaslSession:
         return last is None or now - last >= REAUTHENTICATION_INTERVAL_S
 
     def on_api_versions_answered(self) -> None:
-        """ApiVersions was answered: it is not asked again before the handshake."""
+        """Notes that ApiVersions was answered: it is not allowed again before the handshake."""
         if self.phase is SaslState.FIRST:
             self.phase = SaslState.HANDSHAKE
 
     def choose(self, mechanism: str, version: int, now_ms: int) -> bool:
-        """Take the mechanism of a SaslHandshake; False ends the connection once that is told."""
+        """Takes the mechanism of a SaslHandshake.
+
+        False closes the connection after the response.
+        """
         if mechanism not in self.mechanisms:
             self.phase = SaslState.ENDED
             return False
@@ -248,43 +256,43 @@ class SaslSession:
         return True
 
     def reject_unexpected_request(self) -> None:
-        """Something else came where a token is due: it ends the connection once that is told."""
+        """Notes a request in place of a token: the connection closes after the response."""
         self.phase = SaslState.ENDED
 
     @property
     def is_slow(self) -> bool:
-        """Whether `take` is better called in a thread."""
+        """Returns whether `take` should be called in a thread."""
         return MECHANISMS[self._mechanism].is_slow(self._known)
 
     @property
     def uses_validator(self) -> bool:
-        """Whether `take` asks a function of the user's, which may wait for somebody."""
+        """Returns whether `take` calls a user's validator, which may block."""
         return self._mechanism == "OAUTHBEARER" and self.is_slow
 
-    def take(self, token: bytes, now: Callable[[], float], now_ms: Callable[[], int]) -> Answer:
-        """Take a token of the client; the times are asked for once it has been checked."""
+    def take(self, token: bytes, now: Callable[[], float], now_ms: Callable[[], int]) -> SaslResult:
+        """Takes a token of the client; reads the clocks after it was checked."""
         assert self._exchange is not None
         try:
             answer = self._exchange.next(token)
             if not self._exchange.done:
-                return Answer(answer)
+                return SaslResult(answer)
             identity = self._identity(self._exchange, now_ms())
         except AuthenticationError as error:
-            return self._refuse(self._told(error, token), str(error))
+            return self._refuse(self._client_message(error, token), str(error))
         before = self.identity
         if before is not None and identity.principal != before.principal:
-            told = (
+            message = (
                 "Cannot change principals during re-authentication from"
                 f" {'.'.join(before.principal)}: {'.'.join(identity.principal)}"
             )
-            return self._refuse(told, told)
+            return self._refuse(message, message)
         self.identity = identity
         self.phase = SaslState.OPEN
         self._exchange = None
-        return Answer(answer, self._begin_session(identity, now(), now_ms()))
+        return SaslResult(answer, self._begin_session(identity, now(), now_ms()))
 
     def _begin_session(self, identity: Identity, now: float, now_ms: int) -> int:
-        """How long the session is, in ms; 0 for without an end, or for none at all."""
+        """Returns the session lifetime in ms; 0 without a limit, or if it has expired already."""
         limits = [self._lifetime_ms] if self._lifetime_ms > 0 else []
         if identity.ends_at_ms is not None:
             limits.append(max(0, identity.ends_at_ms - now_ms))
@@ -304,26 +312,26 @@ class SaslSession:
             return Identity(token.owner, token.expires_ms, token_authenticated=True)
         return Identity(Principal(USER, name))
 
-    def _told(self, error: AuthenticationError, token: bytes) -> str:
-        """What the client is told, in Kafka's words: not whether there is such a user."""
+    def _client_message(self, error: AuthenticationError, token: bytes) -> str:
+        """Returns Kafka's message for the client, which does not tell whether the user exists."""
         if self._mechanism == "PLAIN":
-            return _told_of_plain(token)
+            return _plain_message(token)
         if isinstance(self._exchange, OAuthBearerServer) and str(error).startswith("{"):
-            return str(error)  # the refusal that it has had as a token
+            return str(error)  # the error that the client got as a token
         what = "authentication" if self.identity is None else "re-authentication"
         return (
             f"Authentication failed during {what} due to invalid credentials with SASL mechanism"
             f" {self._mechanism}"
         )
 
-    def _refuse(self, told: str, fault: str) -> Answer:
+    def _refuse(self, message: str, fault: str) -> SaslResult:
         self.phase = SaslState.ENDED
         self._exchange = None
-        return Answer(b"", api_error=told, fault=fault)
+        return SaslResult(b"", error_message=message, fault=fault)
 
 
-def _told_of_plain(token: bytes) -> str:
-    """What Kafka's PLAIN says of a token that was refused."""
+def _plain_message(token: bytes) -> str:
+    """Returns the message of Kafka's PLAIN for a rejected token."""
     parts = token.split(b"\0", 3)
     if len(parts) != 3:
         return f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"

@@ -1,7 +1,7 @@
-"""Delegation tokens (KIP-48, KIP-373): who owns each, who may renew it, until when it is good.
+"""Delegation tokens (KIP-48, KIP-373) with their owners, renewers and expiration.
 
-Knows no message and no clock: whoever asks says what time it is, in ms since the epoch. A token's
-HMAC is its password; it is made with the broker's secret key, so that it needs not be kept apart.
+Knows no message and no clock: times are parameters, in ms since the epoch. A token's HMAC is its
+password, computed with the broker's secret key.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ class Token:
     requester: Principal
     renewers: tuple[Principal, ...]
     issued_ms: int
-    #: Until when it is good, unless it is renewed.
+    #: When it expires, unless it is renewed.
     expires_ms: int
-    #: Until when it can be renewed at most.
+    #: The latest time to which it can be renewed.
     max_ms: int
 
     @property
     def hmac_text(self) -> str:
-        """The HMAC in base64: its password, with the id as user name."""
+        """Returns the HMAC in base64: the password, with the token id as the user name."""
         return base64.b64encode(self.hmac).decode("ascii")
 
     def is_of(self, principal: Principal) -> bool:
-        """Whether `principal` owns it or may renew it."""
+        """Returns whether `principal` owns the token or may renew it."""
         return principal == self.owner or principal in self.renewers
 
 
 class DelegationTokens:
     """The tokens of a cluster; without a `secret_key` there are none.
 
-    `max_lifetime_ms` and `renew_ms` bound what is asked for. One that has ended is remembered for
-    `kept_ms`, so that it is told from one that never was.
+    `max_lifetime_ms` and `renew_ms` limit what requests ask for. An expired token is remembered for
+    `kept_ms`, so that its error is DELEGATION_TOKEN_EXPIRED.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class DelegationTokens:
 
     @property
     def has_tokens(self) -> bool:
-        """Whether somebody may come in by one."""
+        """Returns whether any token exists."""
         return bool(self._tokens)
 
     def create(
@@ -80,7 +80,7 @@ class DelegationTokens:
         max_lifetime_ms: int,
         now_ms: int,
     ) -> Token:
-        """A new token; a lifetime of 0 or less stands for the longest.
+        """Returns a new token; a lifetime of 0 or less stands for the maximum.
 
         Raises BrokerResponseError: DELEGATION_TOKEN_AUTH_DISABLED.
         """
@@ -104,18 +104,18 @@ class DelegationTokens:
         return token
 
     def renew(self, mac: bytes, principal: Principal, period_ms: int, now_ms: int) -> int:
-        """Put the end of a token off, by as much as is allowed if `period_ms` is 0 or less.
+        """Renews a token by `period_ms`, by the maximum if that is 0 or less.
 
-        The new end. Raises BrokerResponseError, as `expire` does.
+        Returns the new expiry time. Raises BrokerResponseError, as `expire` does.
         """
         token = self._changeable(mac, principal, now_ms)
         period = min(self._renew_ms, period_ms) if period_ms > 0 else self._renew_ms
         return self._end(token, now_ms + period)
 
     def expire(self, mac: bytes, principal: Principal, period_ms: int, now_ms: int) -> int:
-        """Let a token end `period_ms` from now; at once if that is negative.
+        """Lets a token expire `period_ms` from now; at once if that is negative.
 
-        When it ends, or the period itself if that is at once, as Kafka's controller has it. Raises
+        Returns the expiry time, or the negative period, as Kafka's controller does. Raises
         BrokerResponseError: DELEGATION_TOKEN_NOT_FOUND, _EXPIRED, _OWNER_MISMATCH, _AUTH_DISABLED.
         """
         token = self._changeable(mac, principal, now_ms)
@@ -125,20 +125,23 @@ class DelegationTokens:
         return self._end(token, now_ms + period_ms)
 
     def all_tokens(self, now_ms: int) -> Iterator[Token]:
-        """Every token that is known. Raises BrokerResponseError: DELEGATION_TOKEN_AUTH_DISABLED."""
+        """Yields every known token. Raises BrokerResponseError: DELEGATION_TOKEN_AUTH_DISABLED."""
         self._key()
         self._forget(now_ms)
         yield from self._tokens.values()
 
     def valid_token(self, token_id: str, now_ms: int) -> Token | None:
-        """The token by which somebody may come in; None for one that is not there, or has ended."""
+        """Returns a token that is valid for authentication.
+
+        None if it is unknown or has expired.
+        """
         token = self._tokens.get(token_id)
         return token if token is not None and token.expires_ms > now_ms else None
 
     def credential(self, number: int, token_id: str, now_ms: int) -> SaltedCredential | None:
-        """What SCRAM's mechanism `number` is checked against: the HMAC in base64 as password.
+        """Returns the SCRAM credential of a token for a mechanism.
 
-        It is derived at the first use, which takes some ms.
+        Its HMAC in base64 is the password. It is derived at the first use, which takes some ms.
         """
         token = self.valid_token(token_id, now_ms)
         if token is None:
@@ -159,7 +162,7 @@ class DelegationTokens:
         return self._secret_key
 
     def _changeable(self, mac: bytes, principal: Principal, now_ms: int) -> Token:
-        """The token with this HMAC, for somebody who may change it."""
+        """Returns the token with this HMAC, if the principal may change it."""
         self._key()
         self._forget(now_ms)
         for token in self._tokens.values():
@@ -178,7 +181,7 @@ class DelegationTokens:
         return ends
 
     def _forget(self, now_ms: int) -> None:
-        """Drop the tokens that ended long enough ago."""
+        """Removes tokens that expired long enough ago."""
         for token in list(self._tokens.values()):
             if token.expires_ms + self._kept_ms < now_ms:
                 self._drop(token)
@@ -192,9 +195,10 @@ class DelegationTokens:
 def check_token_request(
     security_protocol: str, principal: Principal, *, token_authenticated: bool
 ) -> None:
-    """Refuse who may not ask for tokens: one that came by a token, or without saying who it is.
+    """Rejects requests about tokens by clients without their own authentication (KIP-48).
 
-    Raises BrokerResponseError: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (KIP-48).
+    Raises BrokerResponseError: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED for clients that authenticated
+    by a token, or not at all.
     """
     if (
         token_authenticated

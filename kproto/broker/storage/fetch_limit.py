@@ -1,4 +1,4 @@
-"""How much of which log goes into one fetch response (KIP-74), and who may read on (KIP-320)."""
+"""Limits the records of a fetch response (KIP-74), and detects diverging epochs (KIP-320)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ __all__ = ["FetchLimit", "diverging_epoch"]
 class FetchLimit:
     """The limit of one response, which its partitions share in the order in which they are read.
 
-    `left` is in bytes of records. With `at_least_one` the first batch comes however large it is.
+    `left` is in bytes of records. With `at_least_one` the first batch is included whatever its
+    size.
     """
 
     def __init__(self, max_bytes: int, *, at_least_one: bool) -> None:
@@ -20,7 +21,7 @@ class FetchLimit:
         self.at_least_one = at_least_one
 
     def read(self, log: PartitionLog, offset: int, max_bytes: int) -> LogSlice:
-        """The batches from `offset` on, at most `max_bytes`. Raises OFFSET_OUT_OF_RANGE."""
+        """Returns the batches from `offset` on, at most `max_bytes`. Raises OFFSET_OUT_OF_RANGE."""
         found = log.read(offset, min(max_bytes, self.left), at_least_one=self.at_least_one)
         if found.size:
             self.left = max(0, self.left - found.size)
@@ -29,11 +30,11 @@ class FetchLimit:
 
 
 def diverging_epoch(log: PartitionLog, offset: int, last_epoch: int) -> EpochEnd | None:
-    """Where the reader's log and this one part, if not behind `offset`.
+    """Returns the epoch and end offset at which the reader's log diverges; None if it does not.
 
-    The reader goes on at `offset`, and the record before it was of leader epoch `last_epoch`; if
-    that epoch ends earlier here, records that the reader has were lost. Raises OFFSET_OUT_OF_RANGE,
-    also for an epoch of which nothing is known.
+    The reader fetches from `offset`, and its last record has leader epoch `last_epoch`; if that
+    epoch ends earlier here, the reader has records that were lost. Raises OFFSET_OUT_OF_RANGE, also
+    for an unknown epoch.
     """
     end = log.epochs.end_of(last_epoch, log.end_offset)
     if end is None:

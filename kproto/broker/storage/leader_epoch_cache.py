@@ -1,4 +1,4 @@
-"""Which leader epoch wrote which offsets of a log (KIP-101, KIP-279, KIP-320). Plain data."""
+"""The leader epochs of a log and their start offsets (KIP-101, KIP-279, KIP-320). Plain data."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ __all__ = ["FIRST_EPOCH", "UNKNOWN_EPOCH", "EpochEnd", "LeaderEpochCache"]
 
 #: The leader epoch of a new partition.
 FIRST_EPOCH: Final = 0
-#: What requests and responses say for no epoch.
+#: The epoch in requests and responses without one.
 UNKNOWN_EPOCH: Final = -1
 
 
 class EpochEnd(NamedTuple):
-    """A leader epoch, and the offset behind the last record that was written in it."""
+    """A leader epoch, and the offset after its last record."""
 
     epoch: int
     end_offset: int
 
 
 class LeaderEpochCache:
-    """Where each leader epoch of a partition begins; `current` is that of the leader now.
+    """The start offset of each leader epoch; `current` is the epoch of the current leader.
 
-    As in Kafka's leader-epoch-checkpoint, an epoch in which nothing was written gives way to the
-    next one that begins at the same offset.
+    As in Kafka's leader-epoch-checkpoint, an epoch without records is replaced by the next one that
+    starts at the same offset.
     """
 
     def __init__(self) -> None:
@@ -33,25 +33,25 @@ class LeaderEpochCache:
 
     @property
     def current(self) -> int:
-        """The epoch of the leader now."""
+        """Returns the epoch of the current leader."""
         return self._epochs[-1]
 
     def begin(self, epoch: int, offset: int) -> None:
-        """A leader of `epoch` begins to write at `offset`; the epoch is above all before."""
+        """Adds an epoch, higher than all before, that starts at `offset`."""
         while self._starts and self._starts[-1] >= offset:
             del self._starts[-1], self._epochs[-1]
         self._epochs.append(epoch)
         self._starts.append(offset)
 
     def at(self, offset: int) -> int:
-        """The epoch in which the record of that offset was, or would be, written."""
+        """Returns the epoch of the record at that offset."""
         return self._epochs[max(0, bisect_right(self._starts, offset) - 1)]
 
     def end_of(self, epoch: int, log_end: int) -> EpochEnd | None:
-        """The largest epoch that is known and not above `epoch`, and where it ends.
+        """Returns the largest known epoch up to `epoch`, and its end offset.
 
-        None for an epoch above the current one, and for UNKNOWN_EPOCH. As in Kafka, one below the
-        first that is known is given back with the offset at which that begins.
+        Returns None for an epoch above the current one, and for UNKNOWN_EPOCH. As in Kafka, an
+        epoch below the first known one is returned with the start offset of that.
         """
         if epoch == UNKNOWN_EPOCH or epoch > self.current:
             return None

@@ -1,9 +1,9 @@
-"""Whether the records of a Produce may be appended, and appending them.
+"""Validates and appends the records of a Produce.
 
-The checks are those of Kafka's ProduceRequest, UnifiedLog and LogValidator, as far as the header
-of a batch shows what they ask; what an error is called follows Kafka too. The records inside are
-decoded in three cases alone: a message set becomes a batch, as in Kafka up to 3.9; a compacted
-topic wants a key in each record; the topic's compression.type is another codec.
+The checks are those of Kafka's ProduceRequest, UnifiedLog and LogValidator, as far as the header of
+a batch allows, with Kafka's errors. Records are decoded in three cases alone: a message set becomes
+a batch, as in Kafka up to 3.9; records of a compacted topic must have keys; the topic's
+compression.type is another codec.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["LogAppendInfo", "append_records"]
 
 #: Before this version, records are message sets of magic 0 or 1.
 _FIRST_VERSION_OF_BATCHES: Final = 3
-#: zstd came with this version (KIP-110).
+#: The first version that allows zstd (KIP-110).
 _FIRST_VERSION_OF_ZSTD: Final = 7
 
 _MAGIC_OF_BATCHES: Final = 2
@@ -37,7 +37,7 @@ _NO_OFFSET: Final = -1
 
 
 class LogAppendInfo(NamedTuple):
-    """Where records went; `log_append_time` in ms, -1 when they keep the producer's times."""
+    """The result of an append; `log_append_time` is in ms, -1 for the producer's timestamps."""
 
     base_offset: int
     log_append_time: int
@@ -47,23 +47,23 @@ class LogAppendInfo(NamedTuple):
 def append_records(
     partition: Partition, config: TopicConfig, records: bytes | None, version: int, now_ms: int
 ) -> LogAppendInfo:
-    """Append the one batch, or the message set, in `records`, sent by a Produce of that version.
+    """Appends the one batch, or the message set, of a Produce of that version.
 
-    A batch that its producer sent before is not stored again and gets the answer of the first
-    time. Where a message set has no whole message, nothing is stored and the offset is -1. Raises
+    A duplicate batch of its producer is not stored again and gets the result of the first append.
+    For a message set without a whole message, nothing is stored and the offset is -1. Raises
     BrokerResponseError.
     """
     log = partition.log
     try:
         if version < _FIRST_VERSION_OF_BATCHES:
-            sent = _batch_of_messages(records or b"", config)
+            sent = _convert_message_set(records or b"", config)
             if sent is None:
                 return LogAppendInfo(_NO_OFFSET, NO_TIMESTAMP, log.start_offset)
             batch = sent
         else:
-            batch = _only_batch(records, version)
+            batch = _single_batch(records, version)
         _check_batch(batch, config, version, now_ms)
-        if config.keys_needed:
+        if config.requires_keys:
             _check_keys(batch)
         if config.compression not in (None, batch.compression):
             batch = _recompressed(batch, config)
@@ -77,7 +77,7 @@ def append_records(
         partition.producer_states.expire(now_ms - config.producer_id_expiration_ms)
         known = partition.producer_states.duplicate_of(batch)
         if known is not None:
-            # Kafka gives the batch's timestamp here, also when it is the producer's.
+            # Kafka returns the batch's timestamp here, even if it is the producer's.
             return LogAppendInfo(known.base_offset, known.timestamp, log.start_offset)
         partition.producer_states.check(batch)
     base_offset = log.append(batch, now_ms, stamp_time=config.log_append_time)
@@ -88,8 +88,8 @@ def append_records(
     return LogAppendInfo(base_offset, log_append_time, log.start_offset)
 
 
-def _only_batch(records: bytes | None, version: int) -> RecordBatch:
-    """The batch in `records`; there must be exactly one."""
+def _single_batch(records: bytes | None, version: int) -> RecordBatch:
+    """Returns the batch in `records`; there must be exactly one."""
     records = records or b""
     if records[MAGIC_OFFSET : MAGIC_OFFSET + 1] in (b"\0", b"\1"):
         raise api_error("INVALID_RECORD", f"Produce v{version} may hold batches of magic 2 only")
@@ -102,10 +102,10 @@ def _only_batch(records: bytes | None, version: int) -> RecordBatch:
     return batch
 
 
-def _batch_of_messages(records: bytes, config: TopicConfig) -> RecordBatch | None:
-    """The message set in `records` as one batch with the same codec; None when it is empty.
+def _convert_message_set(records: bytes, config: TopicConfig) -> RecordBatch | None:
+    """Returns the message set in `records` as one batch with the same codec; None if it is empty.
 
-    A batch may stand there too, and is taken as it is.
+    A record batch is returned as it is.
     """
     found: list[RecordBatch] = []
     for batch in read_batches(records, check_crc=False):
@@ -149,7 +149,7 @@ def _up_converted(records: list[Record], compression: str) -> RecordBatch:
 
 
 def _check_keys(batch: RecordBatch) -> None:
-    """Kafka drops what has no key on a compacted topic, as compaction could not keep it."""
+    """Raises INVALID_RECORD for records without keys, which compaction could not keep."""
     without = [number for number, record in enumerate(_messages([batch])) if record.key is None]
     if without:
         raise api_error(
@@ -159,7 +159,7 @@ def _check_keys(batch: RecordBatch) -> None:
 
 
 def _recompressed(batch: RecordBatch, config: TopicConfig) -> RecordBatch:
-    """The batch with the topic's codec."""
+    """Returns the batch with the topic's codec."""
     assert config.compression is not None
     return RecordBatch(
         encode_batch(
@@ -188,7 +188,7 @@ def _check_timestamp_type(batch: RecordBatch, config: TopicConfig) -> None:
 
 
 def _check_batch(batch: RecordBatch, config: TopicConfig, version: int, now_ms: int) -> None:
-    """Raise what Kafka answers to a batch that it does not take."""
+    """Raises Kafka's error for a batch that is not valid."""
     if batch.base_offset != 0:
         raise api_error("INVALID_RECORD", f"the base offset is {batch.base_offset}; it must be 0")
     _check_size(batch, config)

@@ -1,7 +1,4 @@
-"""A log in memory: a list of batches, and what it takes to search them.
-
-Owns offsets, which batches a read returns, and what the log takes of the room for all logs.
-"""
+"""A log in memory: a list of batches with the indexes to search it."""
 
 from __future__ import annotations
 
@@ -18,33 +15,33 @@ from .storage_limit import StorageLimit
 
 __all__ = ["BATCH_OVERHEAD_BYTES", "MemoryLog"]
 
-#: What Python needs for each batch besides its bytes: objects, and its places in lists.
+#: Memory per batch in bytes beside its content: Python objects and list entries.
 BATCH_OVERHEAD_BYTES: Final = 450
 
-#: Deleted batches leave the lists once they are this share of what is left, so that to delete them
-#: one by one does not move all others each time.
+#: Deleted batches leave the lists once they are this share of the rest, so that deleting one by one
+#: does not move all others each time.
 _DELETED_SHARE: Final = 16
 
 
 class MemoryLog(PartitionLog):
-    """The batches as they were sent, re-stamped with their offsets; `room` is that of all logs."""
+    """The batches as they were sent, with their offsets; all logs share `storage_limit`."""
 
-    def __init__(self, room: StorageLimit | None = None) -> None:
+    def __init__(self, storage_limit: StorageLimit | None = None) -> None:
         super().__init__()
         self.start_offset = 0
         self.end_offset = 0
         self.last_append_time = NO_TIMESTAMP
-        self._room = StorageLimit(sys.maxsize) if room is None else room
+        self._storage_limit = StorageLimit(sys.maxsize) if storage_limit is None else storage_limit
         self._batches: list[RecordBatch] = []
-        # Of each batch: its last offset, where it ends in bytes since the beginning of the log,
-        # the largest timestamp up to it, and when it was appended. The first three only grow, so
+        # Of each batch: its last offset, where it ends in bytes since the start of the log, the
+        # largest timestamp so far, and when it was appended. The first three are ascending, so that
         # they can be searched.
         self._last_offsets: list[int] = []
         self._ends: list[int] = []
         self._max_timestamps: list[int] = []
         self._appended_ms: list[int] = []
-        self._begin = 0  # where the first of them begins, in bytes
-        self._first = 0  # how many of them are deleted, and will be forgotten
+        self._begin = 0  # where the first batch starts, in bytes
+        self._first = 0  # number of deleted batches that are still in the lists
 
     @property
     def size_in_bytes(self) -> int:
@@ -74,7 +71,7 @@ class MemoryLog(PartitionLog):
                 log_append_time=now_ms if stamp_time else None,
             )
         )
-        self._room.take(stored.size_in_bytes + BATCH_OVERHEAD_BYTES)
+        self._storage_limit.take(stored.size_in_bytes + BATCH_OVERHEAD_BYTES)
         largest = self._max_timestamps[-1] if self._max_timestamps else NO_TIMESTAMP
         self._ends.append(self._end_of(len(self._batches)) + stored.size_in_bytes)
         self._batches.append(stored)
@@ -112,7 +109,8 @@ class MemoryLog(PartitionLog):
     def offset_of_largest_time(self) -> TimestampedOffset | None:
         if self._first == len(self._batches):
             return None
-        # What is deleted does not count: neither whole batches, nor records of the oldest one.
+        # Deleted records do not count: neither whole batches, nor the first records of the oldest
+        # one.
         oldest = self._batches[self._first]
         rest = islice(self._batches, self._first + 1, None)
         largest = max((batch.max_timestamp for batch in rest), default=NO_TIMESTAMP)
@@ -129,7 +127,7 @@ class MemoryLog(PartitionLog):
         self.start_offset = max(self.start_offset, offset)
         first = bisect_left(self._last_offsets, self.start_offset)
         deleted = self._end_of(first) - self._end_of(self._first)
-        self._room.release(deleted + (first - self._first) * BATCH_OVERHEAD_BYTES)
+        self._storage_limit.release(deleted + (first - self._first) * BATCH_OVERHEAD_BYTES)
         self._first = first
         if (self._end_of(first) - self._begin) * _DELETED_SHARE >= self.size_in_bytes:
             self._forget_deleted()
@@ -140,8 +138,8 @@ class MemoryLog(PartitionLog):
         if kept == len(self._batches):
             return
         lost = self._end_of(len(self._batches)) - self._end_of(kept)
-        self._room.release(lost + (len(self._batches) - kept) * BATCH_OVERHEAD_BYTES)
-        # The oldest batch may begin before what one may still read.
+        self._storage_limit.release(lost + (len(self._batches) - kept) * BATCH_OVERHEAD_BYTES)
+        # The oldest batch may start before the log start offset.
         self.end_offset = max(self.start_offset, self._batches[kept].base_offset)
         for of_each_batch in self._of_each_batch:
             del of_each_batch[kept:]
@@ -170,5 +168,5 @@ class MemoryLog(PartitionLog):
         self._first = 0
 
     def _end_of(self, count: int) -> int:
-        """Where the first `count` batches end, in bytes since the beginning of the log."""
+        """Returns where the first `count` batches end, in bytes since the start of the log."""
         return self._ends[count - 1] if count else self._begin

@@ -1,4 +1,4 @@
-"""Which offset is meant by a timestamp, or by the negative numbers that stand for a place."""
+"""Finds offsets by timestamp, or by the special timestamps of ListOffsets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NONE: Final = -1
 
 
 class FoundOffset(NamedTuple):
-    """An offset; -1 where there is none, no timestamp (ms) or no leader epoch to tell."""
+    """An offset; -1 stands for no offset, no timestamp (ms) or no leader epoch."""
 
     offset: int
     timestamp: int
@@ -44,10 +44,10 @@ NOT_FOUND: Final = FoundOffset(_NONE, NO_TIMESTAMP, _NONE)
 
 
 def fetch_offset_by_timestamp(log: PartitionLog, timestamp: int) -> FoundOffset:
-    """The place that a negative `timestamp` stands for, or the first record at that time (ms).
+    """Returns the offset of a special (negative) timestamp, or of the first record at a time (ms).
 
-    Nothing is tiered: all is local, and nothing waits for its upload. Raises CORRUPT_MESSAGE and
-    UNSUPPORTED_COMPRESSION_TYPE where the batch that holds the record cannot be read.
+    Storage is not tiered: all records are local, and none waits for its upload. Raises
+    CORRUPT_MESSAGE and UNSUPPORTED_COMPRESSION_TYPE if the batch with the record cannot be read.
     """
     if timestamp == LATEST:
         return FoundOffset(log.end_offset, NO_TIMESTAMP, log.epochs.current)
@@ -73,9 +73,9 @@ def _record_at(log: PartitionLog, timestamp: int) -> TimestampedOffset | None:
 
 
 def legacy_offsets_before(log: PartitionLog, timestamp: int, most: int, now_ms: int) -> list[int]:
-    """What ListOffsets v0 lists of a log of one segment: its end (as of now) and its start.
+    """Returns the offsets of ListOffsets v0 for a log of one segment: its end and its start.
 
-    The newest comes first; at most `most` are given.
+    The newest comes first; at most `most` are returned.
     """
     known = [TimestampedOffset(log.start_offset, log.last_append_time)]
     if log.end_offset > log.start_offset:

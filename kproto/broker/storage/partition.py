@@ -1,4 +1,4 @@
-"""One partition: its log, who writes to it, and who leads it."""
+"""One partition: its log, its producers, its leader and its ISR."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Partition"]
 
 
 class Partition:
-    """One partition: its log, and the idempotent producers that write to it.
+    """A partition with its log and the state of its idempotent producers.
 
-    Every replica has what the leader has and no transaction is ever open, so that the high
-    watermark and the last stable offset are the end of the log.
+    All replicas have the same records and no transaction is ever open, so that high watermark and
+    last stable offset are the log end offset.
     """
 
     def __init__(
@@ -25,24 +25,24 @@ class Partition:
         log: PartitionLog | None = None,
         *,
         leader_and_isr: LeaderAndIsr | None = None,
-        room: StorageLimit | None = None,
+        storage_limit: StorageLimit | None = None,
     ) -> None:
         self.index = index
         self.leader_and_isr = LeaderAndIsr.first((0,)) if leader_and_isr is None else leader_and_isr
-        self.log = MemoryLog(room) if log is None else log
+        self.log = MemoryLog(storage_limit) if log is None else log
         self.producer_states = ProducerStateManager()
-        #: Changes with each leader epoch and when the topic is deleted, and not with appends: for
-        #: what waits where the leader coordinates something.
+        #: Changes with each leader epoch and when the topic is deleted, but not with appends: for
+        #: requests that wait for a coordinator.
         self.moved = Watchable()
 
     @property
     def high_watermark(self) -> int:
-        """The end of what consumers may read."""
+        """Returns the end of the records that consumers may read."""
         return self.log.end_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what consumers of committed records may read."""
+        """Returns the end of the records that read_committed consumers may read."""
         return self.log.end_offset
 
     def update_leader_and_isr(self, leader_and_isr: LeaderAndIsr) -> bool:
@@ -58,10 +58,10 @@ class Partition:
         return True
 
     def truncate(self, offset: int) -> int:
-        """Lose the end of the log from `offset` on, as after an unclean election; its new end.
+        """Truncates the log at `offset`, as an unclean leader election does; returns its new end.
 
-        Batches are lost whole, and the leader epoch rises. Producers are known by what is left.
-        Raises OFFSET_OUT_OF_RANGE for an offset that is not within the log.
+        Whole batches are lost, and the leader epoch rises. Producer state is rebuilt from the
+        remaining batches. Raises OFFSET_OUT_OF_RANGE for an offset that is not within the log.
         """
         self.log.truncate(offset)
         self.producer_states.truncate(self.log.end_offset, self.log)

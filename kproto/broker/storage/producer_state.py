@@ -1,8 +1,8 @@
-"""Idempotent producers of one partition: which batch comes next, and which was here before.
+"""The state of idempotent producers of one partition: detects duplicates and sequence gaps.
 
-Source: KIP-98 (sequence numbers), KIP-185 and Kafka's five cached batches a producer; the checks
+Source: KIP-98 (sequence numbers), KIP-185 and Kafka's five cached batches per producer; the checks
 are those of Kafka's ProducerAppendInfo. As in Kafka, a producer outlives its batches in the log
-(KIP-360), and is forgotten when it has not written for a time.
+(KIP-360), and expires when it is idle.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ..api_error import api_error
 
 __all__ = ["BatchMetadata", "ProducerStateManager"]
 
-#: As many batches a producer may have in flight, and so may have to send again.
+#: A producer may have as many batches in flight, and so may retry as many.
 CACHED_BATCHES: Final = 5
 
-#: Sequence numbers count up to the largest int32, and begin again at 0.
+#: Sequence numbers count up to the largest int32, and start again at 0.
 _SEQUENCES: Final = 0x8000_0000
 
 
 class BatchMetadata(NamedTuple):
-    """What is remembered of a batch, to answer when it comes again."""
+    """The cached metadata of an appended batch, to answer a duplicate of it."""
 
     first_sequence: int
     last_sequence: int
@@ -47,7 +47,7 @@ class ProducerStateManager:
         self._producers: OrderedDict[int, _Producer] = OrderedDict()
 
     def expire(self, before_ms: int) -> None:
-        """Forget the producers whose last append was not after `before_ms`."""
+        """Removes the producers whose last append was not after `before_ms`."""
         while self._producers:
             longest_silent = next(iter(self._producers.values()))
             if longest_silent.last_append_ms > before_ms:
@@ -55,7 +55,7 @@ class ProducerStateManager:
             self._producers.popitem(last=False)
 
     def duplicate_of(self, batch: RecordBatch) -> BatchMetadata | None:
-        """The batch that `batch` repeats, when it is one of the last five of its producer."""
+        """Returns the cached batch that `batch` duplicates, among the last five of its producer."""
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:
             return None
@@ -66,10 +66,10 @@ class ProducerStateManager:
         return None
 
     def check(self, batch: RecordBatch) -> None:
-        """Raise INVALID_PRODUCER_EPOCH or OUT_OF_ORDER_SEQUENCE_NUMBER unless `batch` is next."""
+        """Raises INVALID_PRODUCER_EPOCH or OUT_OF_ORDER_SEQUENCE_NUMBER unless `batch` is next."""
         producer = self._producers.get(batch.producer_id)
         if producer is None:
-            return  # what it wrote before may have been deleted: any sequence will do
+            return  # its state may have expired: any sequence is accepted
         if batch.producer_epoch < producer.epoch:
             raise api_error(
                 "INVALID_PRODUCER_EPOCH",
@@ -87,10 +87,10 @@ class ProducerStateManager:
             )
 
     def truncate(self, end_offset: int, left: Iterable[RecordBatch]) -> None:
-        """The log lost its end: know what a broker knows that never had more than `left`.
+        """Rebuilds the state after the log was truncated to the batches `left`.
 
-        A producer that wrote what was lost is known by its batches in `left`, and not at all where
-        there are none; then any sequence number of it will do. Others stay as they are.
+        A producer whose batches were lost has the state of its remaining batches, or none without
+        any; then any sequence number is accepted. Other producers stay as they are.
         """
         lost = {
             producer_id: producer
@@ -109,7 +109,7 @@ class ProducerStateManager:
         self._producers = OrderedDict(by_age)
 
     def remember(self, batch: RecordBatch, base_offset: int, timestamp: int, now_ms: int) -> None:
-        """Take note of a batch that was appended at `now_ms`; `timestamp` (ms) is its largest."""
+        """Caches a batch that was appended at `now_ms`; `timestamp` (ms) is its largest."""
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:
             producer = self._producers[batch.producer_id] = _Producer(batch.producer_epoch)

@@ -1,7 +1,4 @@
-"""How much all logs of a cluster may hold together, and how much they do.
-
-Plain numbers. Knows no log; each takes its room from here and gives it back.
-"""
+"""The limit on the memory of all logs of a cluster. Knows no log."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ logger = logging.getLogger("kproto.broker")
 
 
 class StorageLimit:
-    """`limit` bytes, of which `used` are taken."""
+    """A limit of `limit` bytes, of which `used` are taken."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -23,14 +20,14 @@ class StorageLimit:
         self._told = False
 
     def has(self, size: int) -> bool:
-        """Whether so many bytes are left."""
+        """Returns whether so many bytes are free."""
         return self.used + size <= self.limit
 
     def take(self, size: int) -> None:
-        """Raises KAFKA_STORAGE_ERROR when there is not so much.
+        """Takes bytes. Raises KAFKA_STORAGE_ERROR if there are not enough.
 
-        That is what Kafka says where a disk is full. Producers try again then, and go on once
-        topics or records are deleted.
+        That is Kafka's error if a disk is full: producers retry, and succeed once topics or records
+        are deleted.
         """
         if not self.has(size):
             reason = (
@@ -45,5 +42,5 @@ class StorageLimit:
         self.used += size
 
     def release(self, size: int) -> None:
-        """What was taken is free again."""
+        """Gives bytes back."""
         self.used -= size

@@ -6,8 +6,8 @@ import pytest
 
 from kproto import BrokerResponseError
 from kproto.broker.coordinators import (
-    Coordinators,
     CoordinatorType,
+    InternalTopicCoordinators,
     check_share_key,
     java_hash,
     partition_of,
@@ -44,7 +44,7 @@ def test_internal_topics_are_placed_once_each_and_led_as_others() -> None:
         placed.append(count)
         return [LeaderAndIsr((1, 2), 1, (1, 2)) for _ in range(count)]
 
-    coordinators = Coordinators(place)
+    coordinators = InternalTopicCoordinators(place)
     assert [coordinators.of(CoordinatorType.SHARE, key) for key in "abc"] == [1, 1, 1]
     assert placed == [50]
     coordinators.change(lambda leader_and_isr: after_broker_stop(leader_and_isr, 1, {2}))

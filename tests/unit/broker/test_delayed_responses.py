@@ -37,13 +37,13 @@ async def turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_needs_no_wait_is_there_at_once() -> None:
+async def test_complete_decision_is_returned_at_once() -> None:
     answer = HeartbeatResponse()
     assert await await_response(answer, ManualClock()) is answer
     assert await await_response(None, ManualClock()) is None
 
 
-async def test_it_is_asked_again_after_each_change_until_it_is_enough() -> None:
+async def test_try_complete_is_called_after_each_change() -> None:
     clock, first, second = ManualClock(), Watchable(), Watchable()
     question = Question(clock, first, second)
     waiting = asyncio.create_task(await_response(question.wait, clock))
@@ -59,7 +59,7 @@ async def test_it_is_asked_again_after_each_change_until_it_is_enough() -> None:
     assert (first.watchers, second.watchers, clock.next_timer_ms) == (set(), set(), None)
 
 
-async def test_changes_of_one_turn_are_one_reason_to_ask() -> None:
+async def test_changes_of_one_loop_iteration_call_try_complete_once() -> None:
     clock, thing = ManualClock(), Watchable()
     question = Question(clock, thing)
     waiting = asyncio.create_task(await_response(question.wait, clock))
@@ -71,7 +71,7 @@ async def test_changes_of_one_turn_are_one_reason_to_ask() -> None:
     waiting.cancel()
 
 
-async def test_the_last_time_it_is_asked_the_time_is_over() -> None:
+async def test_try_complete_is_called_at_the_deadline() -> None:
     clock, thing = ManualClock(), Watchable()
     question = Question(clock, thing, ms=100)
     waiting = asyncio.create_task(await_response(question.wait, clock))
@@ -85,7 +85,7 @@ async def test_the_last_time_it_is_asked_the_time_is_over() -> None:
     assert thing.watchers == set()
 
 
-async def test_a_time_that_is_over_already_is_asked_about_once() -> None:
+async def test_past_deadline_calls_try_complete_once() -> None:
     clock = ManualClock()
     question = Question(clock, ms=-5)
     waiting = asyncio.create_task(await_response(question.wait, clock))
@@ -94,7 +94,7 @@ async def test_a_time_that_is_over_already_is_asked_about_once() -> None:
     assert question.asked == [True]
 
 
-async def test_one_wait_may_lead_to_another() -> None:
+async def test_delayed_response_may_follow_another() -> None:
     clock, members, assignment = ManualClock(), Watchable(), Watchable()
     later = Question(clock, assignment, ms=5_000)
     joining = DelayedResponse(
@@ -108,7 +108,7 @@ async def test_one_wait_may_lead_to_another() -> None:
     assert later.asked == [True]
 
 
-async def test_who_is_cancelled_leaves_nothing_behind() -> None:
+async def test_cancelled_wait_leaves_no_watcher_and_no_timer() -> None:
     clock, thing = ManualClock(), Watchable()
     waiting = asyncio.create_task(await_response(Question(clock, thing).wait, clock))
     await turns()
@@ -119,7 +119,7 @@ async def test_who_is_cancelled_leaves_nothing_behind() -> None:
     assert (thing.watchers, clock.next_timer_ms) == (set(), None)
 
 
-async def test_an_error_while_asking_leaves_nothing_behind() -> None:
+async def test_failing_try_complete_leaves_no_watcher_and_no_timer() -> None:
     clock, thing = ManualClock(), Watchable()
 
     def fail(time_is_over: bool) -> Decision:
@@ -135,7 +135,7 @@ async def test_an_error_while_asking_leaves_nothing_behind() -> None:
     assert (thing.watchers, clock.next_timer_ms) == (set(), None)
 
 
-def test_the_broker_asks_nobody_but_its_clock_for_the_time() -> None:
+def test_broker_reads_time_from_its_clock_only() -> None:
     """`asyncio.wait` has no limit of its own there; that no module imports `time` is a contract."""
     timed = {"sleep", "timeout", "timeout_at", "wait_for", "call_later", "call_at", "time"}
     found = [

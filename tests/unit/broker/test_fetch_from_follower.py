@@ -12,10 +12,11 @@ import pytest
 from kproto import Client, ConfigurationError
 from kproto.broker import BrokerSettings
 from kproto.broker import Cluster as Nodes
-from kproto.broker.cluster_state import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context
 from kproto.broker.handlers import KAFKA_APIS
 from kproto.broker.leader_and_isr import NO_LEADER, LeaderAndIsr
+from kproto.broker.listeners import Endpoint
 from kproto.broker.registry import DelayedResponse, by_key
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -103,7 +104,7 @@ class Cluster:
 
 
 @pytest.mark.parametrize("version", range(19))
-def test_followers_answer_consumers_who_know_of_it(version: int) -> None:
+def test_follower_answers_consumers_since_v11(version: int) -> None:
     cluster = Cluster()
     cluster.append()
     assert cluster.fetch(1, version)
@@ -122,7 +123,7 @@ def test_followers_answer_consumers_who_know_of_it(version: int) -> None:
         (-1, -3, 7, ["NONE", "NOT_LEADER_OR_FOLLOWER", "NOT_LEADER_OR_FOLLOWER"]),
     ],
 )
-def test_whom_nodes_tell_offsets(
+def test_only_leader_lists_offsets(
     replica_id: int, timestamp: int, version: int, codes: list[str]
 ) -> None:
     cluster = Cluster()
@@ -140,14 +141,14 @@ def test_whom_nodes_tell_offsets(
     assert told == codes
 
 
-def test_a_node_without_a_replica_knows_no_epochs() -> None:
+def test_node_without_replica_checks_no_epoch() -> None:
     cluster = Cluster()
     for epoch in (-1, 0, 1, 7):
         assert cluster.fetch(4, current_leader_epoch=epoch) == "NOT_LEADER_OR_FOLLOWER"
     assert cluster.fetch(2, current_leader_epoch=7) == "UNKNOWN_LEADER_EPOCH"
 
 
-def test_a_follower_says_the_high_watermark_and_waits_as_the_leader_does() -> None:
+def test_follower_returns_high_watermark_and_waits() -> None:
     cluster = Cluster()
     cluster.append()
     data = cluster.data(cluster.ask(2))
@@ -157,7 +158,7 @@ def test_a_follower_says_the_high_watermark_and_waits_as_the_leader_does() -> No
         cluster.ask(2, fetch_offset=2)
 
 
-def test_a_follower_answers_while_nobody_leads() -> None:
+def test_follower_answers_without_leader() -> None:
     cluster = Cluster()
     cluster.append()
     cluster.lead(NO_LEADER, 1)
@@ -193,7 +194,7 @@ def test_the_leader_names_the_replica_in_the_rack_of_the_consumer(selector: str)
     assert cluster.fetch(1, rack="b", current_leader_epoch=7) == "UNKNOWN_LEADER_EPOCH"
 
 
-def test_only_replicas_in_step_are_named() -> None:
+def test_only_in_sync_replicas_are_preferred() -> None:
     cluster = Cluster(RACK_AWARE)
     cluster.append()
     cluster.lead(1, 1, in_sync=(1, 2))
@@ -203,7 +204,7 @@ def test_only_replicas_in_step_are_named() -> None:
 
 
 @pytest.mark.parametrize("selector", [None, "LeaderSelector"])
-def test_unless_it_is_set_nobody_is_sent_elsewhere(selector: str | None) -> None:
+def test_no_preferred_replica_without_selector(selector: str | None) -> None:
     cluster = Cluster(selector)
     cluster.append()
     data = cluster.data(cluster.ask(1, rack="b"))
@@ -211,13 +212,13 @@ def test_unless_it_is_set_nobody_is_sent_elsewhere(selector: str | None) -> None
     assert data.preferred_read_replica == -1
 
 
-def test_a_selector_that_there_is_none_of() -> None:
+def test_unknown_selector_raises() -> None:
     with pytest.raises(ConfigurationError, match="replica_selector is 'Nearest'; it is None"):
         BrokerSettings(replica_selector="Nearest")
 
 
 @pytest.mark.parametrize("node_id", [1, 2])
-def test_a_reader_whose_log_is_another_hears_where_they_part(node_id: int) -> None:
+def test_diverging_reader_gets_diverging_epoch(node_id: int) -> None:
     cluster = Cluster()
     cluster.append(4)
     cluster.lead(1, 2)
@@ -243,7 +244,7 @@ def test_a_reader_whose_log_is_another_hears_where_they_part(node_id: int) -> No
 
 
 @pytest.mark.parametrize("version", range(11, 19))
-def test_who_leads_is_told_to_who_asks_another(version: int) -> None:
+def test_leader_error_names_current_leader(version: int) -> None:
     cluster = Cluster()
     cluster.lead(2, 5)
     for node_id, epoch in ((4, -1), (1, 4), (2, 4)):
@@ -260,7 +261,7 @@ def test_who_leads_is_told_to_who_asks_another(version: int) -> None:
     assert cluster.data(answer).current_leader.leader_id == -1, "the client knows more"
 
 
-def test_a_leader_that_is_nowhere_is_told_without_an_address() -> None:
+def test_leader_without_endpoint_is_named_without_address() -> None:
     cluster = Cluster()
     cluster.lead(NO_LEADER, 5)
     answer = cluster.ask(4, 16)
@@ -269,7 +270,7 @@ def test_a_leader_that_is_nowhere_is_told_without_an_address() -> None:
     assert len(answer.node_endpoints) == 0
 
 
-def test_who_waits_hears_that_the_leader_is_another() -> None:
+def test_waiting_fetch_gets_leader_change() -> None:
     cluster = Cluster()
     context = Context(
         cluster.state, cluster.settings, cluster.endpoints[1], {}, ManualClock(TIMESTAMP)

@@ -87,7 +87,7 @@ def test_epochs_begin_again_at_1() -> None:
     assert next_epoch(2**31 - 1) == 1
 
 
-def test_a_session_answers_what_is_new() -> None:
+def test_incremental_fetch_returns_changed_partitions() -> None:
     its = sessions()
     full = its.new_context(asks(0, 0, 0, 1, 2), by_id=False, now_ms=0)
     answer = full.answer(found(full), 0)
@@ -104,15 +104,15 @@ def test_a_session_answers_what_is_new() -> None:
         {"high_watermark": 6, "log_start_offset": 2},
         {"high_watermark": 6, "log_start_offset": 2, "diverging_epoch": EpochEndOffset(epoch=1)},
     ]
-    told = []
+    mark_sent = []
     for epoch, fields in enumerate(news, 1):
         turn = its.new_context(asks(1, epoch), by_id=False, now_ms=0)
         assert [it.wanted.partition for it in turn.sought] == [0, 1, 2]
-        told.append(bool(indexes(turn.answer(found(turn, **fields), 0))))
-    assert told == [False, True, True, False, True, True, True, True, False, True]
+        mark_sent.append(bool(indexes(turn.answer(found(turn, **fields), 0))))
+    assert mark_sent == [False, True, True, False, True, True, True, True, False, True]
 
 
-def test_who_got_records_is_last_next_time() -> None:
+def test_partition_with_records_moves_to_the_end() -> None:
     its = sessions()
     begun(its, 0, 1, 2)
     orders = []
@@ -125,7 +125,7 @@ def test_who_got_records_is_last_next_time() -> None:
     assert orders == [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
 
 
-def test_what_the_client_changes_is_kept() -> None:
+def test_session_keeps_changes_of_client() -> None:
     its = sessions()
     begun(its, 0, 1)
     turn = its.new_context(asks(1, 1, 1, 5, offset=9, forget=(0,)), by_id=False, now_ms=0)
@@ -145,7 +145,7 @@ def test_what_the_client_changes_is_kept() -> None:
         (1, 1, True, "FETCH_SESSION_TOPIC_ID_ERROR"),
     ],
 )
-def test_what_is_refused_changes_nothing(
+def test_rejected_request_does_not_change_session(
     session_id: int, epoch: int, by_id: bool, error: str
 ) -> None:
     its = sessions()
@@ -166,7 +166,7 @@ def test_a_full_fetch_ends_the_session_it_names(epoch: int) -> None:
     assert turn.answer(found(turn), 0).session_id == (2 if epoch == 0 else 0)
 
 
-def test_a_session_without_partitions_is_over() -> None:
+def test_session_without_partitions_is_closed() -> None:
     its = sessions()
     begun(its, 0)
     turn = its.new_context(asks(1, 1, forget=(0,)), by_id=False, now_ms=0)
@@ -174,7 +174,7 @@ def test_a_session_without_partitions_is_over() -> None:
     assert (answer.session_id, indexes(answer), len(its)) == (0, [], 0)
 
 
-def test_an_answer_that_another_request_overtook() -> None:
+def test_overtaken_response_is_invalid_session_epoch() -> None:
     its = sessions()
     begun(its, 0)
     slow = its.new_context(asks(1, 1), by_id=False, now_ms=0)
@@ -184,13 +184,13 @@ def test_an_answer_that_another_request_overtook() -> None:
     assert answer.partitions == []
 
 
-def test_there_are_only_so_many() -> None:
+def test_cache_has_limited_slots() -> None:
     its = sessions(slots=2)
     assert [begun(its, 0, 1), begun(its, 0), begun(its, 0, 1, 2)] == [1, 2, 0], "none is old"
     assert len(its) == 2
 
 
-def test_the_one_that_nobody_uses_gives_way() -> None:
+def test_least_recently_used_session_is_evicted() -> None:
     its = sessions(slots=2)
     begun(its, 0, 1, 2)
     begun(its, 0, 1)
@@ -202,7 +202,7 @@ def test_the_one_that_nobody_uses_gives_way() -> None:
         its.new_context(asks(2, 1), by_id=False, now_ms=2 * MINUTE + 1)
 
 
-def test_a_smaller_one_that_is_old_gives_way_to_a_larger() -> None:
+def test_smaller_old_session_is_evicted_for_larger() -> None:
     its = sessions(slots=2)
     begun(its, 0, 1)
     begun(its, 0)
@@ -214,11 +214,11 @@ def test_a_smaller_one_that_is_old_gives_way_to_a_larger() -> None:
     assert begun(its, 0, 1, 2, 3, now_ms=3 * MINUTE) == 0, "both are new"
 
 
-def test_without_a_place_there_are_none() -> None:
+def test_no_session_without_slots() -> None:
     assert begun(sessions(slots=0), 0) == 0
 
 
-def test_what_is_not_sent_is_told_again() -> None:
+def test_throttled_partitions_are_returned_again() -> None:
     its = sessions()
     begun(its, 0, 1)
     request = asks(1, 1)
@@ -231,7 +231,7 @@ def test_what_is_not_sent_is_told_again() -> None:
     assert indexes(turn.answer(found(turn, high_watermark=8), 0)) == [0, 1]
 
 
-def test_a_session_of_which_the_client_does_not_hear_is_none() -> None:
+def test_session_of_throttled_response_is_discarded() -> None:
     its = sessions()
     request = asks(0, 0, 0)
     turn = its.new_context(request, by_id=False, now_ms=0)
@@ -247,7 +247,7 @@ def test_ids_are_positive_and_differ() -> None:
     assert all(1 <= session_id < 2**31 for session_id in ids)
 
 
-def test_an_id_that_is_taken_is_not_given_again() -> None:
+def test_used_session_id_is_not_generated_again() -> None:
     given = iter([7, 7, 7, 8])
     its = FetchSessionCache(new_id=lambda: next(given))
     assert [begun(its, 0), begun(its, 0)] == [7, 8]

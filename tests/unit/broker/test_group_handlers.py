@@ -8,11 +8,12 @@ import pytest
 
 from kproto.broker import Acl, BrokerSettings
 from kproto.broker.authorizer import Operation, ResourceType
-from kproto.broker.cluster_state import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context, Principal
 from kproto.broker.coordinators import CoordinatorType
 from kproto.broker.groups import ClassicGroupState, ClockReading
 from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.listeners import Endpoint
 from kproto.broker.registry import Decision, DelayedResponse, by_key
 from kproto.messages.base import Request
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
@@ -112,7 +113,7 @@ def test_only_the_coordinator_answers(request_: Request[Any]) -> None:
     assert nodes.cluster.groups.ids in ((), ("g",))
 
 
-def test_only_the_coordinator_tells_of_a_group_and_deletes_it() -> None:
+def test_only_coordinator_describes_and_deletes_group() -> None:
     nodes = Nodes()
     nodes.join(version=4)
     seen = {}
@@ -127,7 +128,7 @@ def test_only_the_coordinator_tells_of_a_group_and_deletes_it() -> None:
     assert seen == {1: other, 2: other, 3: other} | {mine: ("NONE", 1, "NONE")}
 
 
-def test_a_join_says_what_it_waits_for() -> None:
+def test_join_is_delayed_until_next_deadline() -> None:
     nodes = Nodes(group_initial_rebalance_delay_ms=3_000)
     wait = nodes.join()
     assert isinstance(wait, DelayedResponse)
@@ -139,7 +140,7 @@ def test_a_join_says_what_it_waits_for() -> None:
     assert group.watchers == set(), "the handler itself does not wait"
 
 
-async def test_a_join_is_answered_when_its_time_has_come() -> None:
+async def test_join_is_answered_at_its_deadline() -> None:
     nodes = Nodes(group_initial_rebalance_delay_ms=3_000)
     wait = nodes.join()
     assert isinstance(wait, DelayedResponse)
@@ -148,7 +149,7 @@ async def test_a_join_is_answered_when_its_time_has_come() -> None:
     assert (error(answer), answer.generation_id) == ("NONE", 1)
 
 
-async def test_a_wait_goes_on_where_there_is_more_to_wait_for() -> None:
+async def test_join_is_delayed_again_if_not_complete() -> None:
     nodes = Nodes(group_initial_rebalance_delay_ms=3_000)
     first = nodes.join()
     await nodes.clock.advance(1_000)
@@ -160,7 +161,7 @@ async def test_a_wait_goes_on_where_there_is_more_to_wait_for() -> None:
     assert (longer is first, longer.deadline) == (False, 6.0)
 
 
-def test_who_waits_where_a_coordinator_stops_hears_so() -> None:
+def test_waiting_join_gets_not_coordinator_when_broker_stops() -> None:
     nodes = Nodes()
     leader = nodes.join()
     assert error(nodes.sync(leader)) == "NONE"
@@ -175,7 +176,7 @@ def test_who_waits_where_a_coordinator_stops_hears_so() -> None:
     assert (error(again), again.generation_id) == ("NONE", 2)
 
 
-def test_who_waits_for_an_assignment_where_a_coordinator_stops_hears_so() -> None:
+def test_waiting_sync_gets_not_coordinator_when_broker_stops() -> None:
     nodes = Nodes()
     leader = nodes.join()
     other = nodes.join()
@@ -188,7 +189,7 @@ def test_who_waits_for_an_assignment_where_a_coordinator_stops_hears_so() -> Non
     assert error(nodes.sync(told)) == "UNKNOWN_MEMBER_ID", "nothing was stored yet"
 
 
-def test_a_group_of_another_coordinator_stays_as_it_is() -> None:
+def test_groups_of_other_coordinators_are_unaffected() -> None:
     nodes = Nodes(group_initial_rebalance_delay_ms=3_000)
     waits = nodes.join()
     assert isinstance(waits, DelayedResponse)
@@ -196,7 +197,7 @@ def test_a_group_of_another_coordinator_stays_as_it_is() -> None:
     assert isinstance(waits.try_complete(False), DelayedResponse)
 
 
-async def test_sessions_begin_anew_at_the_next_coordinator() -> None:
+async def test_sessions_restart_at_new_coordinator() -> None:
     nodes = Nodes()
     member = nodes.join()
     nodes.sync(member)
@@ -209,7 +210,7 @@ async def test_sessions_begin_anew_at_the_next_coordinator() -> None:
     assert nodes.beat(member) == "UNKNOWN_MEMBER_ID"
 
 
-def test_a_group_whose_coordinators_all_stop_is_there_afterwards() -> None:
+def test_group_survives_stop_of_all_coordinators() -> None:
     nodes = Nodes()
     member = nodes.join()
     nodes.sync(member)
@@ -221,7 +222,7 @@ def test_a_group_whose_coordinators_all_stop_is_there_afterwards() -> None:
     assert nodes.beat(member) == "NONE"
 
 
-def test_what_may_not_be_described_comes_first_and_what_may_not_be_deleted_last() -> None:
+def test_unauthorized_groups_come_first_or_last_as_in_kafka() -> None:
     acls = tuple(
         Acl("User:alice", operation, ResourceType.GROUP, "mine")
         for operation in (Operation.DESCRIBE, Operation.DELETE, Operation.READ)
@@ -241,7 +242,7 @@ def test_what_may_not_be_described_comes_first_and_what_may_not_be_deleted_last(
         assert [it.group_id for it in deleted.results] == ["mine", "x", "y"]
 
 
-def test_who_may_not_read_a_group_does_not_hear_what_else_is_wrong() -> None:
+def test_authorization_is_checked_before_other_errors() -> None:
     nodes = Nodes(authorizer=True)
     answer: Any = nodes.ask(1, JoinGroupRequest(group_id="", member_id="m"), 9)
     assert (error(answer), answer.member_id) == ("GROUP_AUTHORIZATION_FAILED", "")
@@ -261,18 +262,18 @@ def test_the_state_of_a_deleted_group_is_dead() -> None:
     assert nodes.cluster.groups.ids == ()
 
 
-def test_a_group_that_finds_no_room_is_made_by_nobody() -> None:
+def test_join_to_unstorable_group_fails() -> None:
     nodes = Nodes(max_stored_bytes=1)
     for version in (3, 4):
         answer = nodes.join(version=version)
         assert (error(answer), answer.member_id) == ("NOT_COORDINATOR", "")
     listed: Any = nodes.ask(nodes.coordinator, ListGroupsRequest(), 5)
     assert listed.groups == []
-    nodes.cluster.room.limit = 10_000
+    nodes.cluster.storage_limit.limit = 10_000
     assert error(nodes.join(version=4)) == "MEMBER_ID_REQUIRED"
 
 
-def test_a_coordinator_that_too_few_follow_is_not_available() -> None:
+def test_coordinator_with_too_small_isr_is_not_available() -> None:
     nodes = Nodes()
     nodes.cluster.topics.add(
         nodes.cluster.plan_topic("__consumer_offsets", 1, 3, configs={"min.insync.replicas": "2"})
@@ -287,13 +288,13 @@ def test_a_coordinator_that_too_few_follow_is_not_available() -> None:
     assert error(nodes.sync(nodes.join(answer.member_id))) == "NONE"
 
 
-def test_assignments_that_find_no_room_are_told_to_nobody() -> None:
+def test_unstorable_assignments_fail_all_syncs() -> None:
     nodes = Nodes()
     answer = nodes.join()
-    nodes.cluster.room.limit = nodes.cluster.room.used
+    nodes.cluster.storage_limit.limit = nodes.cluster.storage_limit.used
     synced = nodes.sync(answer)
     assert (error(synced), synced.assignment) == ("NOT_COORDINATOR", b"")
     assert nodes.beat(answer) == "REBALANCE_IN_PROGRESS"
-    nodes.cluster.room.limit += 10_000
+    nodes.cluster.storage_limit.limit += 10_000
     synced = nodes.sync(nodes.join(answer.member_id))
     assert (error(synced), synced.assignment) == ("NONE", b"A")

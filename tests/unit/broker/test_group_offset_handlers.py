@@ -151,7 +151,7 @@ async def test_a_commit_is_a_heartbeat() -> None:
     assert play.commit() == ["NONE"], "nobody is a member any more"
 
 
-def test_what_members_subscribe_to_is_not_deleted() -> None:
+def test_subscribed_offsets_are_not_deleted() -> None:
     play = Play()
     member = play.reader()
     play.commit(member, "t", "u")
@@ -162,7 +162,7 @@ def test_what_members_subscribe_to_is_not_deleted() -> None:
     assert play.fetch() == {}
 
 
-async def test_what_members_subscribe_to_does_not_end() -> None:
+async def test_subscribed_offsets_do_not_expire() -> None:
     play = Play(offsets_retention_minutes=1)
     member = play.reader()
     play.commit(member, "t", "u")
@@ -179,7 +179,7 @@ async def test_what_members_subscribe_to_does_not_end() -> None:
     assert play.written()[-4:] == ["u gone", "g", "t gone", "g gone"]
 
 
-def test_a_coordinator_that_takes_over_has_members_and_offsets() -> None:
+def test_new_coordinator_has_members_and_offsets() -> None:
     play = Play()
     member = play.reader()
     play.commit(member)
@@ -218,7 +218,7 @@ def lost_by_deletion(play: Play) -> None:
 
 
 @pytest.mark.parametrize("lose", [lost_by_move, lost_by_stop, lost_by_truncation, lost_by_deletion])
-def test_who_waits_where_nobody_coordinates_any_more(lose: Any) -> None:
+def test_waiting_join_without_coordinator_gets_not_coordinator(lose: Any) -> None:
     play = Play(group_initial_rebalance_delay_ms=3_000)
     waits = play.join()
     assert isinstance(waits, DelayedResponse)
@@ -232,7 +232,7 @@ def test_who_waits_where_nobody_coordinates_any_more(lose: Any) -> None:
     assert play.state() in (ClassicGroupState.EMPTY, ClassicGroupState.DEAD)
 
 
-def test_a_group_that_is_deleted_takes_its_offsets_along() -> None:
+def test_group_is_deleted_with_its_offsets() -> None:
     play = Play()
     play.commit(None, "t", "u")
     request = DeleteGroupsRequest(groups_names=["g"])
@@ -245,10 +245,10 @@ def test_a_group_that_is_deleted_takes_its_offsets_along() -> None:
     assert play.state() == ClassicGroupState.DEAD
 
 
-def test_a_group_that_cannot_be_said_to_be_gone_is_not() -> None:
+def test_group_whose_tombstones_cannot_be_stored_is_not_deleted() -> None:
     play = Play()
     play.commit()
-    play.cluster.room.limit = play.cluster.room.used
+    play.cluster.storage_limit.limit = play.cluster.storage_limit.used
     request = DeleteGroupsRequest(groups_names=["g"])
     deleted: Any = play.ask(play.coordinator, request, 2)
     assert error(deleted.results[0]) == "NOT_COORDINATOR"

@@ -110,7 +110,7 @@ async def test_members_join_together_rebalance_and_leave() -> None:
         assert waiting(broker) == 0
 
 
-async def test_a_member_whose_connection_is_lost_while_it_waits() -> None:
+async def test_member_with_lost_connection_is_removed() -> None:
     clock = ManualClock()
     settings = BrokerSettings(group_initial_rebalance_delay_ms=3_000)
     async with Broker(settings, clock=clock) as broker:
@@ -133,7 +133,7 @@ async def test_a_member_whose_connection_is_lost_while_it_waits() -> None:
             assert await one.beat() == "REBALANCE_IN_PROGRESS", "its session is over"
 
 
-async def test_a_wait_outlives_no_broker() -> None:
+async def test_delayed_join_ends_with_its_broker() -> None:
     clock = ManualClock()
     settings = BrokerSettings(group_initial_rebalance_delay_ms=3_000)
     broker = Broker(settings, clock=clock)
@@ -146,7 +146,7 @@ async def test_a_wait_outlives_no_broker() -> None:
     assert waiting(broker) == 0
 
 
-async def test_a_group_outlives_its_broker() -> None:
+async def test_group_survives_restart_of_broker() -> None:
     broker = Broker()
     async with broker:
         one = Member(broker.bootstrap)
@@ -162,7 +162,7 @@ async def test_a_group_outlives_its_broker() -> None:
             assert (await again.sync()).assignment.decode() == one.member_id
 
 
-async def test_a_coordinator_that_stops_hands_its_groups_over() -> None:
+async def test_groups_move_when_coordinator_stops() -> None:
     async with Cluster(3) as cluster:
         one = Member(cluster.bootstrap)
         async with one.client:

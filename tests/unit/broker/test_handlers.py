@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kproto.broker import BrokerSettings
-from kproto.broker.cluster_state import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context, Principal
 from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.listeners import Endpoint
 from kproto.broker.registry import Decision, DelayedResponse, by_key
 from kproto.messages.base import Request
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -70,7 +71,7 @@ def fetched(decision: Decision) -> PartitionData:
     return part
 
 
-def test_a_fetch_that_finds_nothing_says_what_it_waits_for() -> None:
+def test_empty_fetch_is_delayed_until_append_or_max_wait() -> None:
     where = context()
     wait = decided(where, fetch_request(), 12)
     assert isinstance(wait, DelayedResponse)
@@ -83,7 +84,7 @@ def test_a_fetch_that_finds_nothing_says_what_it_waits_for() -> None:
     assert log.watchers == set(), "the handler itself does not wait"
 
 
-def test_a_fetch_whose_time_is_over_gives_what_there_is() -> None:
+def test_fetch_at_max_wait_returns_available_records() -> None:
     where = context()
     wait = decided(where, fetch_request(min_bytes=10_000), 12)
     assert isinstance(wait, DelayedResponse)

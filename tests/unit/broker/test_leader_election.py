@@ -36,7 +36,7 @@ def test_a_follower_that_stops_leaves_the_isr_alone() -> None:
     assert after_broker_stop(OF_THREE, 9, {1, 2, 3}) is OF_THREE
 
 
-def test_the_last_one_stays_in_the_isr_and_nobody_leads() -> None:
+def test_last_in_sync_replica_stays_in_isr_without_leader() -> None:
     alone = LeaderAndIsr((1, 2, 3), 3, (3,))
     gone = after_broker_stop(alone, 3, set())
     assert gone == LeaderAndIsr((1, 2, 3), NO_LEADER, (3,))
@@ -44,7 +44,7 @@ def test_the_last_one_stays_in_the_isr_and_nobody_leads() -> None:
     assert after_broker_start(gone, 3, {1, 3}) == LeaderAndIsr((1, 2, 3), 3, (1, 3))
 
 
-def test_who_comes_back_is_in_sync_and_does_not_lead_again() -> None:
+def test_restarted_replica_joins_isr_and_does_not_lead() -> None:
     moved = after_broker_stop(OF_THREE, 1, {2, 3})
     assert after_broker_start(moved, 1, {1, 2, 3}) == LeaderAndIsr((1, 2, 3), 2, (1, 2, 3))
     assert after_broker_start(moved, 9, {2, 3, 9}) is moved
@@ -62,12 +62,12 @@ def test_another_leader() -> None:
         (LeaderAndIsr((1, 2), 1, (1,)), 2, "ELIGIBLE_LEADERS_NOT_AVAILABLE"),
     ],
 )
-def test_who_cannot_lead(leader_and_isr: LeaderAndIsr, node: int, name: str) -> None:
+def test_ineligible_replica_cannot_lead(leader_and_isr: LeaderAndIsr, node: int, name: str) -> None:
     with pytest.raises(BrokerResponseError, match=name):
         elect_leader(leader_and_isr, node, {1, 2, 4})
 
 
-def test_neighbours_stand_in_different_racks() -> None:
+def test_adjacent_nodes_are_in_different_racks() -> None:
     assert alternate_racks([1, 2, 3], [None, None, None]) == [1, 2, 3]
     assert alternate_racks([1, 2, 3, 4, 5, 6], ["a", "a", "b", "b", "c", "c"]) == [1, 3, 5, 2, 4, 6]
     assert alternate_racks([1, 2, 3], ["a", "a", "b"]) == [1, 3, 2]
@@ -75,7 +75,7 @@ def test_neighbours_stand_in_different_racks() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=30))
-def test_whatever_comes_and_goes(steps: list[tuple[int, bool]]) -> None:
+def test_random_stops_and_starts_keep_invariants(steps: list[tuple[int, bool]]) -> None:
     alive, leader_and_isr = {1, 2, 3, 4}, LeaderAndIsr((1, 2, 3), 1, (1, 2, 3))
     for node, up in steps:
         before = leader_and_isr

@@ -29,11 +29,11 @@ FORGED = "me\n2026-01-01 kproto.broker \x1b[31mFORGED\r\u2028\x85"
         ("a\u2028b\x85c\u202e", "a\\u2028b\\x85c\\u202e"),
     ],
 )
-def test_what_would_end_a_line_is_escaped(said: object, written: str) -> None:
+def test_unprintable_characters_are_escaped(said: object, written: str) -> None:
     assert log_safe(said) == written
 
 
-def test_no_client_writes_a_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+def test_client_cannot_forge_log_lines(caplog: pytest.LogCaptureFixture) -> None:
     name = "bob\nFORGED as User:admin"
     settings = BrokerSettings(
         listeners=(Listener("SASL_PLAINTEXT", mechanisms=("PLAIN",)),),

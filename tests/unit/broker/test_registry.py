@@ -48,7 +48,7 @@ async def test_an_api_of_a_test() -> None:
     assert context.versions[HeartbeatRequest.API_KEY] == range(1, 3)
 
 
-def test_a_client_may_call_itself_otherwise() -> None:
+def test_client_id_may_change_between_requests() -> None:
     seen.clear()
     with (
         threaded_broker(apis=[heartbeat]) as broker,

@@ -57,7 +57,7 @@ def test_how_many_partitions() -> None:
         (-1, -1, {0: [1, 1]}, "INVALID_REPLICA_ASSIGNMENT"),
     ],
 )
-def test_sizes_that_cannot_be(
+def test_invalid_partition_or_replica_counts_raise(
     partitions: int, replicas: int, assignments: dict[int, list[int]], name: str
 ) -> None:
     assert name_of_error(lambda: count(partitions, replicas, assignments)) == name
@@ -80,7 +80,7 @@ def test_nodes_lead_in_turn() -> None:
         (-1, {0: [1, 5, 1]}, "INVALID_REPLICA_ASSIGNMENT"),
     ],
 )
-def test_placements_that_cannot_be(
+def test_invalid_assignments_raise(
     replicas: int, assignments: dict[int, list[int]], name: str
 ) -> None:
     assert name_of_error(lambda: placed(-1, replicas, assignments, nodes=(1, 5, 9))) == name

@@ -1,8 +1,8 @@
 """Members of the classic protocol in a group of the consumer protocol (KIP-848, online migration).
 
-JoinGroup, SyncGroup, Heartbeat and LeaveGroup go on for them: a generation is their member epoch,
-nobody leads, and what the assignor of the coordinator decided is what SyncGroup tells. Nobody waits
-for the others. Functions on a group; the order of checks is that of Kafka 4.4.0.
+Handles their JoinGroup, SyncGroup, Heartbeat and LeaveGroup: the generation is the member epoch,
+there is no leader, and SyncGroup returns the assignment of the coordinator's assignor. No request
+waits for other members. Functions on a group; the order of checks is that of Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["heartbeat", "join", "leave", "sync"]
 
 
 def join(group: ConsumerGroup, request: JoinRequest, new_id: str, now: ClockReading) -> JoinResult:
-    """Take a member in, or in again, and tell it its generation at once."""
+    """Handles a JoinGroup; returns the generation at once."""
     group.advance(now)
     try:
         return _join(group, request, new_id, now)
@@ -50,36 +50,36 @@ def _join(group: ConsumerGroup, request: JoinRequest, new_id: str, now: ClockRea
     if group.limits.migration is MigrationPolicy.DISABLED:
         raise api_error("INCONSISTENT_GROUP_PROTOCOL", "the migration of groups is disabled")
     member_id = request.member_id or new_id
-    group.check_room(member_id, request.instance_id)
+    group.check_size(member_id, request.instance_id)
     _check_protocols(group, request)
     if not request.member_id and request.instance_id is None and request.requires_known_member_id:
         return JoinResult(member_id, "MEMBER_ID_REQUIRED")
     change = group.begin(now)
     existing = group.persisted.static_member(request.instance_id)
     former = _member(group, change, request, member_id)
-    is_last = existing is not None and existing.classic is None and group.may_be_classic(existing)
+    is_last = existing is not None and existing.classic is None and group.may_downgrade(existing)
     try:
-        said = read_subscription(request.protocols[0].metadata, group.topics)
+        subscription = read_subscription(request.protocols[0].metadata, group.topics)
     except DecodeError as error:
         raise api_error(
             "UNKNOWN_SERVER_ERROR", f"the subscription cannot be read: {error}"
         ) from None
-    member = _said(former, request, said)
+    member = _update_member(former, request, subscription)
     has_changed, _ = change.subscribe(member)
     change.bump_group_epoch(raises=has_changed)
     if is_last:
         is_behind = change.state.target_epoch < change.state.epoch
         if not has_changed:
-            member = change.reconcile(member, said.owned, has_changed=False)
+            member = change.reconcile(member, subscription.owned, has_changed=False)
         why = "another subscription" if has_changed else "an assignment of before" * is_behind
         group.downgrade(change, (), why or None, now)
         return _join_result(member)
     change.update_target_assignment()
-    member = change.reconcile(member, said.owned, has_changed=has_changed)
+    member = change.reconcile(member, subscription.owned, has_changed=has_changed)
     group.finish(change, now)
-    group.unwatch(Timer.JOIN, member_id)
+    group.stop_timer(Timer.JOIN, member_id)
     group.reset_session(member, now)
-    group.watch(Timer.SYNC, member, request.rebalance_timeout_ms, now)
+    group.start_timer(Timer.SYNC, member, request.rebalance_timeout_ms, now)
     return _join_result(member)
 
 
@@ -112,7 +112,7 @@ def _check_protocols(group: ConsumerGroup, request: JoinRequest) -> None:
 def _member(
     group: ConsumerGroup, change: GroupChange, request: JoinRequest, member_id: str
 ) -> ConsumerGroupMember:
-    """Who joins; a static member without an id takes the place of its former self at once."""
+    """Returns the joining member; a static member without a member id replaces the old one."""
     if request.instance_id is None:
         return group.members.get(member_id, ConsumerGroupMember(member_id))
     if request.member_id:
@@ -125,15 +125,15 @@ def _member(
     )
 
 
-def _said(
-    member: ConsumerGroupMember, request: JoinRequest, said: Subscription
+def _update_member(
+    member: ConsumerGroupMember, request: JoinRequest, subscription: Subscription
 ) -> ConsumerGroupMember:
     return replace(
         member,
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
-        rack=said.rack or member.rack,
+        rack=subscription.rack or member.rack,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
-        topics=said.topics,
+        topics=subscription.topics,
         regex="",
         client_id=request.client_id,
         client_host=request.client_host,
@@ -142,7 +142,7 @@ def _said(
 
 
 def sync(group: ConsumerGroup, request: SyncRequest, now: ClockReading) -> SyncResult:
-    """Tell a member what it is assigned."""
+    """Handles a SyncGroup; returns the member's assignment."""
     group.advance(now)
     try:
         member, part = _classic(group, request.member_id, request.instance_id, request.generation)
@@ -150,11 +150,11 @@ def sync(group: ConsumerGroup, request: SyncRequest, now: ClockReading) -> SyncR
             raise api_error("INCONSISTENT_GROUP_PROTOCOL", "the protocol is another one")
         is_behind = group.persisted.epoch > member.epoch
         if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
-            _call_back(group, member, now)
+            _require_rejoin(group, member, now)
             raise api_error("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} rebalances")
     except BrokerResponseError as error:
         return SyncResult(error.name)
-    group.unwatch(Timer.SYNC, member.member_id)
+    group.stop_timer(Timer.SYNC, member.member_id)
     group.reset_session(member, now)
     assigned = without_epochs(member.assigned)
     return SyncResult(
@@ -171,26 +171,29 @@ def heartbeat(
     generation: int,
     now: ClockReading,
 ) -> None:
-    """Let a session go on.
+    """Resets the session timeout of a member.
 
-    Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; REBALANCE_IN_PROGRESS where
-    the member has to join again to follow the group, to give something up, or to get the rest.
+    Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, and REBALANCE_IN_PROGRESS if
+    the member must join again: to follow the group epoch, to revoke partitions, or to get the rest
+    of its target assignment.
     """
     group.advance(now)
     member, _ = _classic(group, member_id, instance_id, generation)
     group.reset_session(member, now)
-    has_rest = member.state is MemberState.UNRELEASED_PARTITIONS and not _waits(group, member)
+    has_rest = member.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(
+        group, member
+    )
     if (
         member.epoch < group.persisted.epoch
         or member.state is MemberState.UNREVOKED_PARTITIONS
         or has_rest
     ):
-        _call_back(group, member, now)
+        _require_rejoin(group, member, now)
         raise api_error("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} rebalances")
 
 
 def leave(group: ConsumerGroup, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
-    """Let members go, of either protocol; for each the name of an error code."""
+    """Removes members of either protocol; returns the name of an error code for each."""
     group.advance(now)
     errors, gone = [], []
     for one in leaving:
@@ -226,14 +229,14 @@ def _classic(
     return member, member.classic
 
 
-def _call_back(group: ConsumerGroup, member: ConsumerGroupMember, now: ClockReading) -> None:
-    """It has its rebalance timeout from the first time on that it hears so."""
-    if not group.is_watched(Timer.JOIN, member.member_id):
-        group.watch(Timer.JOIN, member, member.rebalance_timeout_ms, now)
+def _require_rejoin(group: ConsumerGroup, member: ConsumerGroupMember, now: ClockReading) -> None:
+    """Starts the rebalance timeout when a member first gets REBALANCE_IN_PROGRESS."""
+    if not group.is_timer_running(Timer.JOIN, member.member_id):
+        group.start_timer(Timer.JOIN, member, member.rebalance_timeout_ms, now)
 
 
-def _waits(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Whether something that is meant for a member is still another's."""
+def _waits_for_others(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
+    """Returns whether another member still owns a partition of the member's target assignment."""
     owned = group.persisted.owned
     return any(
         (topic_id, index) in owned

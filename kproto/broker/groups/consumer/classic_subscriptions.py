@@ -24,7 +24,7 @@ __all__ = ["Subscription", "assignment_bytes", "read_assignment", "read_subscrip
 
 
 class Subscription(NamedTuple):
-    """What a member says in JoinGroup; `owned` is what it holds."""
+    """The subscription in a JoinGroup; `owned` are the partitions that the member owns."""
 
     topics: frozenset[str]
     rack: str | None
@@ -32,24 +32,24 @@ class Subscription(NamedTuple):
 
 
 def read_subscription(data: bytes, topics: Topics) -> Subscription:
-    """Raises DecodeError."""
-    told = decode_subscription(data)
-    owned = _by_id(((it.topic, it.partitions) for it in told.owned_partitions), topics)
-    return Subscription(frozenset(told.topics), told.rack_id or None, owned)
+    """Returns the subscription of a member. Raises DecodeError."""
+    decoded = decode_subscription(data)
+    owned = _by_id(((it.topic, it.partitions) for it in decoded.owned_partitions), topics)
+    return Subscription(frozenset(decoded.topics), decoded.rack_id or None, owned)
 
 
 def read_assignment(data: bytes, topics: Topics) -> tuple[Partitions, bytes]:
-    """What a leader says in SyncGroup, and the bytes of its assignor. Raises DecodeError.
+    """Returns an assignment and the leader's user data. Raises DecodeError.
 
-    No bytes at all are nothing.
+    Empty bytes are an empty assignment.
     """
-    told = decode_assignment(data)
-    assigned = _by_id(((it.topic, it.partitions) for it in told.assigned_partitions), topics)
-    return assigned, told.user_data or b""
+    decoded = decode_assignment(data)
+    assigned = _by_id(((it.topic, it.partitions) for it in decoded.assigned_partitions), topics)
+    return assigned, decoded.user_data or b""
 
 
 def assignment_bytes(partitions: Partitions, topics: Topics, subscription: bytes) -> bytes:
-    """What a member is told that said this; topics that are gone are left out."""
+    """Returns an assignment in the subscription's version, without deleted topics."""
     assigned = [
         TopicPartition(topic=topics.name_of(topic_id), partitions=sorted(partitions[topic_id]))
         for topic_id in in_java_order(partitions, uuid_hash, grown_size(len(partitions)))
@@ -59,10 +59,10 @@ def assignment_bytes(partitions: Partitions, topics: Topics, subscription: bytes
     return encode_assignment(message, subscription_version(subscription))
 
 
-def _by_id(told: Iterable[tuple[str, Iterable[int]]], topics: Topics) -> Partitions:
-    """Partitions by the ids of topics, where they came by name; what is not there is left out."""
+def _by_id(decoded: Iterable[tuple[str, Iterable[int]]], topics: Topics) -> Partitions:
+    """Returns partitions by topic id; topics that do not exist are left out."""
     found: dict[Uuid, frozenset[int]] = {}
-    for name, its in told:
+    for name, its in decoded:
         topic = topics.get(name)
         if topic is not None:
             found[topic.topic_id] = found.get(topic.topic_id, frozenset()) | frozenset(its)

@@ -1,12 +1,13 @@
-"""One group of the consumer protocol: what heartbeats and the passing of time make of it (KIP-848).
+"""A group of the consumer protocol: handles heartbeats and timeouts (KIP-848).
 
-A member says what it subscribes to and what it holds, and hears what it shall hold. Each change of
-members, subscriptions or topics raises the epoch of the group; for that epoch an assignor decides
-who shall have what (`assignors`), and each member is led there step by step (`reconciling`).
+A member sends its subscription and its owned partitions, and gets its assignment. Each change of
+members, subscriptions or topics bumps the group epoch; for that epoch an assignor computes the
+target assignment (`assignors`), and each member is reconciled with it step by step
+(`current_assignment_builder`).
 
-Whatever changes is a record first (`change`): only what could be stored counts. Time is lazy, as in
-`groups.group`: whoever touches a group calls `advance` first. Nobody waits for a group of this
-kind. The order of checks is that of a coordinator of Kafka 4.4.0.
+Each change is stored as records first (`group_change`): it takes effect only if they could be
+stored. Time is lazy, as in `classic_group`: callers call `advance` first. No request waits for such
+a group. The order of checks is that of a coordinator of Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ __all__ = ["ConsumerGroup", "GroupStore", "Timer"]
 
 logger = logging.getLogger("kproto.broker")
 
-#: When a change is tried again that time has brought and that could not be written, in ms.
+#: Delay in ms before a timeout is handled again whose records could not be stored.
 _AGAIN_MS: Final = 1_000
 
 
 class GroupStore(Protocol):
-    """Who keeps groups: stores what changes, and makes a classic group of another."""
+    """Stores changes of groups, and downgrades groups to the classic protocol."""
 
     def store(
         self, group: ConsumerGroup, records: Sequence[CoordinatorRecord], now: ClockReading
     ) -> None:
-        """Write records, and have the group be that of its id. Raises BrokerResponseError."""
+        """Stores records, and installs the group under its id. Raises BrokerResponseError."""
 
     def downgrade(
         self,
@@ -56,30 +57,33 @@ class GroupStore(Protocol):
         why: str | None,
         now: ClockReading,
     ) -> None:
-        """Make a classic group of one that is as a change has it, without those that leave.
+        """Replaces a group, as a change has it, by a classic group of the members that stay.
 
-        For a reason, `why`, its members join again. Raises BrokerResponseError.
+        With a reason `why`, its members must join again. Raises BrokerResponseError.
         """
 
 
 class Timer(Enum):
-    """What a member has to do in time; the text says what it failed to."""
+    """The timeouts of a member; the text is the reason if one expires."""
 
-    SESSION = "its session is over"
-    REBALANCE = "it did not give up partitions in time"
+    SESSION = "its session expired"
+    REBALANCE = "it did not revoke partitions in time"
     JOIN = "it did not join again in time"
     SYNC = "it did not ask for its assignment in time"
 
 
 class _Due(NamedTuple):
-    """`epoch` is that of the member when it was told to do something."""
+    """A deadline in ms; `epoch` is the member epoch when the timeout started."""
 
     ms: int
     epoch: int
 
 
 class ConsumerGroup:
-    """A new one is empty. `written` are records that go before all others, of what it replaces."""
+    """A group of the consumer protocol; a new group is empty.
+
+    `written` are records that precede the first change: the tombstones of a replaced group.
+    """
 
     def __init__(
         self,
@@ -102,14 +106,14 @@ class ConsumerGroup:
         self._due: dict[tuple[Timer, str], _Due] = {}
         self._dead = False
         self._seen = NO_TOPIC_CHANGES_SEEN
-        #: Since when nobody is a member, in ms since 1970; not stored, so from when it was loaded.
+        #: When the group became empty, in ms since 1970; not stored, so when it was loaded.
         self.last_empty_at: int | None = now.timestamp_ms
         for member in self.persisted.members.values():
             self.reset_session(member, now)
-            self._watch_rebalance(member, now)
+            self._update_rebalance_timer(member, now)
         self._note_members(now)
 
-    # What others want to know
+    # State of the group
 
     @property
     def type(self) -> str:
@@ -121,35 +125,38 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerGroupState:
-        """What the group is doing."""
+        """Returns the state of the group."""
         return ConsumerGroupState.DEAD if self._dead else self.persisted.group_state
 
     @property
     def members(self) -> dict[str, ConsumerGroupMember]:
-        """By member id, in the order in which they joined. Not to be changed."""
+        """Returns the members by member id, in the order in which they joined.
+
+        Not to be changed.
+        """
         return self.persisted.members
 
     @property
     def assignor(self) -> str:
-        """That which most members want, or the default."""
+        """Returns the assignor that most members prefer, or the default."""
         return self.persisted.assignor or self.limits.assignors[0]
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When the group next changes by itself, as `ClockReading.ms`; None for never."""
+        """Returns when the group next changes by itself, as `ClockReading.ms`; None for never."""
         return min((due.ms for due in self._due.values()), default=None)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads the topic."""
+        """Returns whether a member subscribes to the topic."""
         return topic in self.persisted.topics
 
     def check_deletable(self, now: ClockReading) -> None:
-        """Raises NON_EMPTY_GROUP."""
+        """Raises NON_EMPTY_GROUP if the group has members."""
         self.advance(now)
         if self.persisted.members:
             raise api_error("NON_EMPTY_GROUP", f"group {self.group_id!r} is {self.state}")
 
-    # What a request does
+    # Requests
 
     def heartbeat(
         self,
@@ -158,17 +165,18 @@ class ConsumerGroup:
         now: ClockReading,
         may_describe: Callable[[str], bool] = lambda topic: True,
     ) -> ConsumerHeartbeatResult:
-        """Take a member in, or let it go on; `new_id` is for one that has no id (v0).
+        """Handles a heartbeat of a joining or an existing member.
 
-        `may_describe` tells of which topics the member may hear. Raises GROUP_MAX_SIZE_REACHED,
-        UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID,
-        INVALID_REGULAR_EXPRESSION, and what the log answers.
+        `new_id` is for v0, without an id. `may_describe` says which topics the member is authorized
+        to describe. Raises GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
+        UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION, and errors of the
+        log.
         """
         self.advance(now)
-        self.check_room(request.member_id, request.instance_id)
+        self.check_size(request.member_id, request.instance_id)
         change = self.begin(now)
         former = self._member(request, request.member_id or new_id, change)
-        said = _said(former, request)
+        said = _update_member(former, request)
         has_changed, raises = change.subscribe(said)
         change.bump_group_epoch(raises=raises)
         change.update_target_assignment()
@@ -176,9 +184,9 @@ class ConsumerGroup:
         self.finish(change, now)
         self.reset_session(member, now)
         if member != said:
-            self._watch_rebalance(member, now)
+            self._update_rebalance_timer(member, now)
         if change.needs_regex_refresh:
-            self._look_up(may_describe, now)
+            self._resolve_regexes(may_describe, now)
         tells = request.epoch == JOIN_EPOCH or request.is_full or member.assigned != former.assigned
         return ConsumerHeartbeatResult(
             member.member_id,
@@ -188,9 +196,9 @@ class ConsumerGroup:
         )
 
     def leave(self, request: ConsumerHeartbeat, now: ClockReading) -> ConsumerHeartbeatResult:
-        """Let a member go, a static one for a while if it says so.
+        """Removes a member; a static member that leaves temporarily keeps its assignment.
 
-        Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, and what the log answers.
+        Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, and errors of the log.
         """
         self.advance(now)
         member = self.check_member(request.member_id, request.instance_id)
@@ -203,7 +211,10 @@ class ConsumerGroup:
         return ConsumerHeartbeatResult(request.member_id, request.epoch)
 
     def check_member(self, member_id: str, instance_id: str | None) -> ConsumerGroupMember:
-        """The member. Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID for a former self."""
+        """Returns a member.
+
+        Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID if another member has the instance id.
+        """
         if instance_id is not None:
             return self._check_static(member_id, instance_id)
         member = self.persisted.members.get(member_id)
@@ -211,8 +222,8 @@ class ConsumerGroup:
             raise _unknown(self.group_id, member_id)
         return member
 
-    def check_room(self, member_id: str, instance_id: str | None) -> None:
-        """Raises GROUP_MAX_SIZE_REACHED for one that would be a member too many."""
+    def check_size(self, member_id: str, instance_id: str | None) -> None:
+        """Raises GROUP_MAX_SIZE_REACHED if a new member does not fit into the group."""
         known = member_id in self.persisted.members or instance_id in self.persisted.static_ids
         if not known and len(self.persisted.members) >= self.limits.max_size:
             raise api_error(
@@ -224,7 +235,7 @@ class ConsumerGroup:
     def _member(
         self, request: ConsumerHeartbeat, member_id: str, change: GroupChange
     ) -> ConsumerGroupMember:
-        """Who sends a heartbeat: a member, or one that joins."""
+        """Returns the member that sends a heartbeat, an existing or a joining one."""
         joins = request.epoch == JOIN_EPOCH
         if request.instance_id is None:
             member = self.persisted.members.get(member_id)
@@ -265,20 +276,20 @@ class ConsumerGroup:
             )
         return member
 
-    def _look_up(self, may_describe: Callable[[str], bool], now: ClockReading) -> None:
-        """Expressions are looked up when their members have their answers, as in Kafka."""
+    def _resolve_regexes(self, may_describe: Callable[[str], bool], now: ClockReading) -> None:
+        """Resolves regular expressions after the members got their responses, as Kafka does."""
         change = self.begin(now)
         change.resolve_regexes(may_describe)
         try:
             self.finish(change, now)
         except BrokerResponseError as error:
             said = log_safe(self.group_id)
-            logger.warning("group %s: expressions are not looked up: %s", said, error)
+            logger.warning("group %s: regular expressions are not resolved: %s", said, error)
 
-    # What time does
+    # Timeouts
 
     def advance(self, now: ClockReading) -> None:
-        """Carry out what has come due, each at its own moment."""
+        """Fences the members whose timeouts have expired, each at its own deadline."""
         while (due := self.next_deadline_ms) is not None and due <= now.ms and not self._dead:
             timer, member_id = min(self._due, key=lambda it: self._due[it].ms)
             epoch = self._due.pop((timer, member_id)).epoch
@@ -288,49 +299,49 @@ class ConsumerGroup:
             try:
                 self.fence([member], timer.value, now.at(due))
             except BrokerResponseError as error:
-                logger.warning("group %s is not written: %s", log_safe(self.group_id), error)
+                logger.warning("group %s is not stored: %s", log_safe(self.group_id), error)
                 self._due[timer, member_id] = _Due(now.ms + _AGAIN_MS, epoch)
 
-    def watch(
+    def start_timer(
         self, timer: Timer, member: ConsumerGroupMember, timeout_ms: int, now: ClockReading
     ) -> None:
-        """Have a member fenced if it does not do something in time."""
+        """Starts a timeout; the member is fenced when it expires."""
         self._due[timer, member.member_id] = _Due(now.ms + timeout_ms, member.epoch)
 
-    def is_watched(self, timer: Timer, member_id: str) -> bool:
-        """Whether a member has to do something."""
+    def is_timer_running(self, timer: Timer, member_id: str) -> bool:
+        """Returns whether a timeout of a member is running."""
         return (timer, member_id) in self._due
 
-    def unwatch(self, timer: Timer, member_id: str) -> None:
-        """It has done it."""
+    def stop_timer(self, timer: Timer, member_id: str) -> None:
+        """Stops a timeout."""
         self._due.pop((timer, member_id), None)
 
     def reset_session(self, member: ConsumerGroupMember, now: ClockReading) -> None:
-        """A member has shown that it lives: its session begins anew."""
+        """Starts the session timeout of a member anew."""
         timeout_ms = self.limits.session_timeout_ms
         if member.classic is not None:
             timeout_ms = member.classic.session_timeout_ms
-        self.watch(Timer.SESSION, member, timeout_ms, now)
+        self.start_timer(Timer.SESSION, member, timeout_ms, now)
 
-    def _watch_rebalance(self, member: ConsumerGroupMember, now: ClockReading) -> None:
-        """A member of this protocol has its rebalance timeout to give up partitions."""
+    def _update_rebalance_timer(self, member: ConsumerGroupMember, now: ClockReading) -> None:
+        """Starts the rebalance timeout of a member that must revoke partitions, else stops it."""
         if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
-            self.watch(Timer.REBALANCE, member, member.rebalance_timeout_ms, now)
+            self.start_timer(Timer.REBALANCE, member, member.rebalance_timeout_ms, now)
         else:
-            self.unwatch(Timer.REBALANCE, member.member_id)
+            self.stop_timer(Timer.REBALANCE, member.member_id)
 
     # Changes
 
     def begin(self, now: ClockReading) -> GroupChange:
-        """A change, on a copy."""
+        """Returns a change that works on a copy of the state."""
         return GroupChange(
             self.group_id, self.persisted, self.topics, self.limits, now, self._written, self._seen
         )
 
     def finish(self, change: GroupChange, now: ClockReading) -> None:
-        """Store a change and have it count. Raises BrokerResponseError; then nothing has changed.
+        """Stores a change and applies it. Raises BrokerResponseError; then nothing has changed.
 
-        A new group is one from its first change on.
+        A new group is added with its first change.
         """
         self._group_store.store(self, change.records, now)
         self._written, self._seen = (), change.seen
@@ -358,7 +369,7 @@ class ConsumerGroup:
             self.last_empty_at = now.timestamp_ms
 
     def fence(self, members: Iterable[ConsumerGroupMember], why: str, now: ClockReading) -> None:
-        """Let members go; where classic ones alone are left, the group becomes a classic one.
+        """Removes members; if only classic members stay, the group may become a classic group.
 
         Raises BrokerResponseError.
         """
@@ -375,12 +386,12 @@ class ConsumerGroup:
         self.finish(change, now)
 
     def _may_downgrade(self, leaving: Collection[str]) -> bool:
-        """Whether classic members alone are left, and the policy lets the group become so."""
+        """Returns whether only classic members stay and the policy allows the downgrade."""
         staying = [it for it in self.persisted.members.values() if it.member_id not in leaving]
         return bool(staying) and self._are_classic(staying, len(staying))
 
-    def may_be_classic(self, replaced: ConsumerGroupMember) -> bool:
-        """The same where a classic member comes in the place of another one."""
+    def may_downgrade(self, replaced: ConsumerGroupMember) -> bool:
+        """Returns the same if a classic member replaces `replaced`."""
         others = [it for it in self.persisted.members.values() if it is not replaced]
         return self._are_classic(others, len(others) + 1)
 
@@ -394,23 +405,23 @@ class ConsumerGroup:
     def downgrade(
         self, change: GroupChange, leaving: Collection[str], why: str | None, now: ClockReading
     ) -> None:
-        """Become a classic group. Raises BrokerResponseError."""
+        """Converts the group to a classic group. Raises BrokerResponseError."""
         self._group_store.downgrade(self, change, leaving, why, now)
 
-    # Where a group goes
+    # Unloading
 
     def unload(self) -> None:
-        """The coordinator is one no more: nothing is due any more."""
+        """Stops all timeouts: the node is not the coordinator any more."""
         self._due.clear()
 
     def mark_dead(self) -> None:
-        """The group is deleted, or another is in its place."""
+        """Marks the group as deleted or replaced."""
         self._dead = True
         self._due.clear()
 
 
-def _said(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> ConsumerGroupMember:
-    """The member with what it says now; what it leaves out stays."""
+def _update_member(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> ConsumerGroupMember:
+    """Returns the member with the fields of a heartbeat; absent fields stay as they are."""
     timeout_ms = request.rebalance_timeout_ms
     return replace(
         member,
@@ -427,10 +438,10 @@ def _said(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> ConsumerGr
 
 
 def _check_epoch(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> None:
-    """Raises FENCED_MEMBER_EPOCH.
+    """Raises FENCED_MEMBER_EPOCH for a wrong member epoch.
 
-    The epoch of before is taken from one that holds nothing but what it was assigned: the answer
-    that told the new one may have been lost.
+    The previous epoch is accepted if the member owns only assigned partitions: the response with
+    the new epoch may have been lost.
     """
     if request.epoch == JOIN_EPOCH or request.epoch == member.epoch:
         return

@@ -1,6 +1,6 @@
-"""One member of a group of the consumer protocol: what it said, and how far it has followed.
+"""A member of a group of the consumer protocol: its subscription and its current assignment.
 
-Plain data that does not change: another state of a member is another `ConsumerGroupMember`.
+Immutable: a changed member is a new `ConsumerGroupMember`.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ __all__ = [
     "ConsumerGroupMember",
     "MemberState",
     "Partitions",
-    "places",
+    "partitions_of",
     "without_epochs",
 ]
 
-#: Member epochs of a request that mean something: KIP-848.
+#: Member epochs with a special meaning in requests (KIP-848).
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 LEAVE_STATIC_EPOCH: Final = -2
 
 Partitions: TypeAlias = Mapping[Uuid, frozenset[int]]
-"""Partitions by the id of their topic."""
+"""Partitions by topic id."""
 
 Assigned: TypeAlias = Mapping[Uuid, Mapping[int, int]]
-"""The same, and of each the member epoch at which it was assigned (KIP-1251)."""
+"""Partitions by topic id, each with the member epoch at which it was assigned (KIP-1251)."""
 
 
 class MemberState(IntEnum):
-    """How far a member is with its assignment, by the numbers of the record."""
+    """How far a member is reconciled, by the numbers of the record."""
 
     STABLE = 0
-    #: It has partitions to give up, and stays at its epoch until then.
+    #: The member must revoke partitions, and stays at its epoch until then.
     UNREVOKED_PARTITIONS = 1
-    #: It waits for partitions that others have not given up.
+    #: The member waits for partitions that other members have not revoked yet.
     UNRELEASED_PARTITIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ClassicMemberMetadata:
-    """What a member of the classic protocol has besides: its session, in ms, and its protocols."""
+    """Further data of a member of the classic protocol: session timeout in ms, and protocols."""
 
     session_timeout_ms: int
     protocols: tuple[MemberProtocol, ...]
@@ -58,10 +58,11 @@ class ClassicMemberMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupMember:
-    """`instance_id` is that of a static member; `regex` is empty for a member without one.
+    """A member; `instance_id` is that of a static member.
 
-    `assigned` is what the member may hold, `revoking` what it has yet to give up. `classic` is of a
-    member that goes by the classic protocol, None for the others.
+    `regex` is empty without a regular expression. `assigned` are the partitions that the member may
+    own, `revoking` those that it has yet to revoke. `classic` is set for a member that uses the
+    classic protocol.
     """
 
     member_id: str
@@ -81,17 +82,17 @@ class ConsumerGroupMember:
     revoking: Assigned = field(default_factory=dict)
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether it has all that was meant for it at that epoch."""
+        """Returns whether the member has its whole target assignment of that epoch."""
         return self.state is MemberState.STABLE and self.epoch == epoch
 
 
 def without_epochs(assigned: Assigned) -> Partitions:
-    """The partitions alone."""
+    """Returns the partitions alone."""
     return {topic_id: frozenset(its) for topic_id, its in assigned.items()}
 
 
-def places(member: ConsumerGroupMember) -> Iterator[tuple[Uuid, int]]:
-    """All that a member may still read, what it has yet to give up too."""
+def partitions_of(member: ConsumerGroupMember) -> Iterator[tuple[Uuid, int]]:
+    """Yields all partitions that the member may still read, those to revoke included."""
     for part in (member.assigned, member.revoking):
         for topic_id, its in part.items():
             for index in its:

@@ -1,9 +1,9 @@
-"""What a member shall hold now, on its way to what is meant for it.
+"""Reconciles the current assignment of a member with its target assignment (KIP-848).
 
-A partition goes to its new owner only when the old one has let go: a member first gives up what it
-shall not have, staying at its epoch until its heartbeat shows that it has; then it goes to the
-epoch of the target, with what is free of the rest. Kafka's CurrentAssignmentBuilder (KIP-848). A
-plain function on plain data.
+A partition moves to its new owner only after the old owner has revoked it. A member first revokes
+the partitions outside its target, and stays at its epoch until a heartbeat shows that it has. Then
+it moves to the epoch of the target, and gets those partitions that no other member owns. A plain
+function on plain data, as Kafka's CurrentAssignmentBuilder.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def reconcile(
     owned: Partitions | None,
     has_changed: bool,
 ) -> ConsumerGroupMember:
-    """The member as it is from now on; the same where nothing is to be done.
+    """Returns the member after one step of reconciliation; the same member if nothing changes.
 
-    `subscribed` are the topics that it reads, `taken` the partitions that some member may still
-    read, `owned` those that it says it holds, None where it does not say. `has_changed` tells that
-    it subscribes to something else than before.
+    `subscribed` are the topics that the member subscribes to, `taken` the partitions that some
+    member may still read, `owned` those that the member reports as owned, None if it does not
+    report. `has_changed` says whether its subscription has changed.
     """
     if member.state is _STABLE and member.epoch == target_epoch:
         return _only_subscribed(member, subscribed, owned) if has_changed else member
@@ -43,14 +43,14 @@ def reconcile(
 
 
 def holds_any(owned: Partitions | None, revoking: Assigned) -> bool:
-    """Whether a member still holds what it shall give up; where it does not say, it does."""
+    """Returns whether a member still owns partitions to revoke; yes if it does not report."""
     if owned is None:
         return True
     return any(its & revoking.get(topic_id, {}).keys() for topic_id, its in owned.items())
 
 
 def is_within(owned: Partitions | None, assigned: Assigned) -> bool:
-    """Whether a member says that it holds what it was assigned, and nothing else."""
+    """Returns whether the member reports only partitions that were assigned to it."""
     return owned is not None and all(
         its <= assigned.get(topic_id, {}).keys() and topic_id in assigned
         for topic_id, its in owned.items()
@@ -60,7 +60,7 @@ def is_within(owned: Partitions | None, assigned: Assigned) -> bool:
 def _only_subscribed(
     member: ConsumerGroupMember, subscribed: Container[Uuid], owned: Partitions | None
 ) -> ConsumerGroupMember:
-    """What it does not subscribe to any more is to be given up at once, before all is decided."""
+    """Revokes partitions of unsubscribed topics before the next target assignment."""
     dropped = {it: its for it, its in member.assigned.items() if it not in subscribed}
     if not dropped:
         return member
@@ -97,7 +97,7 @@ def _next(
         comes = {
             index
             for index in wanted - stays.keys()
-            # What it is giving up itself is free for it.
+            # Partitions that the member itself revokes are free for it.
             if (topic_id, index) not in taken or index in member.revoking.get(topic_id, ())
         }
         waits = waits or len(comes) < len(wanted) - len(stays)
@@ -111,7 +111,7 @@ def _next(
         return replace(
             member, state=_UNREVOKED, previous_epoch=member.epoch, assigned=kept, revoking=revoking
         )
-    # Java's computeIfAbsent puts a key in front of those that have the same place in the map.
+    # Java's computeIfAbsent inserts a key before those in the same bucket.
     kept = {**{it: {} for it in reversed(new) if it not in kept}, **kept}
     for topic_id, comes in new.items():
         kept[topic_id] = {**kept.get(topic_id, {}), **dict.fromkeys(comes, target_epoch)}

@@ -1,7 +1,7 @@
-"""One change of a group of the consumer protocol: the records of it, and the group as they make it.
+"""One change of a group of the consumer protocol: its records, and the state after them.
 
-A change is made on a copy; who began it stores the records, and takes the copy if that went well.
-Owns what the steps of a change are: Kafka's GroupMetadataManager (KIP-848), without its clocks.
+A change works on a copy of the state; the caller stores the records, and then uses the copy. Has
+the steps of Kafka's GroupMetadataManager (KIP-848), without its timers.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .regex_resolution import ResolvedRegex, check_expression, needs_regex_refre
 
 __all__ = ["NO_TOPIC_CHANGES_SEEN", "GroupChange"]
 
-#: A group that has not looked at topics yet.
+#: The group has not looked at topics yet.
 NO_TOPIC_CHANGES_SEEN: Final = -1
 
 
 class GroupChange:
-    """`state` is the group as the records so far make it; `before` is as it was."""
+    """A change; `state` is the group after the records so far, `before` before the change."""
 
     def __init__(
         self,
@@ -46,15 +46,15 @@ class GroupChange:
         seen: int = NO_TOPIC_CHANGES_SEEN,
     ) -> None:
         self.before = before
-        #: Of how many changes of topics the group has taken note.
+        #: The count of topic changes that the group has seen.
         self.seen = seen
         self.state = before.copy()
         self.records: list[CoordinatorRecord] = list(written)
-        #: Whether expressions are to be looked up once the change counts.
+        #: Whether regular expressions must be resolved after the change.
         self.needs_regex_refresh = False
-        #: The assignor that who says something wanted before, and the one that it wants now.
+        #: The assignor that the member preferred before, and the one that it prefers now.
         self._votes: tuple[str | None, str | None] = None, None
-        #: Whether all subscribe alike, as it was when that was last looked at.
+        #: Whether all members have the same subscription, as last computed.
         self._is_homogeneous = before.is_homogeneous
         self._group_id = group_id
         self._topics = topics
@@ -62,19 +62,19 @@ class GroupChange:
         self._now = now
 
     def write(self, *written: CoordinatorRecord) -> None:
-        """Records that count from now on, within the change."""
+        """Adds records to the change and replays them."""
         for record in written:
             self.records.append(record)
-            self.state.take(record)
+            self.state.replay(record)
 
     # Members
 
     def subscribe(self, updated: ConsumerGroupMember) -> tuple[bool, bool]:
-        """A member says something, for the first time or again.
+        """Updates the subscription of a new or existing member.
 
-        Returns whether it subscribes to something else than before, and whether that is another
-        epoch of the group. An expression that nobody has looked up yet is none: that comes later.
-        Raises INVALID_REGULAR_EXPRESSION.
+        Returns whether the subscription changed, and whether that bumps the group epoch. A regular
+        expression that is not resolved yet matches nothing until it is. Raises
+        INVALID_REGULAR_EXPRESSION.
         """
         member = self.state.members.get(updated.member_id, ConsumerGroupMember(updated.member_id))
         self._votes = member.assignor, updated.assignor
@@ -105,7 +105,7 @@ class GroupChange:
         return has_changed, raises
 
     def replace_static(self, former: ConsumerGroupMember, member_id: str) -> ConsumerGroupMember:
-        """A static member under another id, which has what its former self had."""
+        """Returns a static member under a new member id, with its former assignment."""
         member = replace(former, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
         target = self.state.target_assignment_of(former.member_id)
         self.write(
@@ -117,7 +117,7 @@ class GroupChange:
         return member
 
     def leave_static(self, member: ConsumerGroupMember) -> None:
-        """A static member leaves for a while: what it has stays its own."""
+        """Marks a static member as having left temporarily: it keeps its assignment."""
         rested = {topic_id: dict.fromkeys(its, 0) for topic_id, its in member.assigned.items()}
         self.write(
             record_helpers.current_assignment(
@@ -127,7 +127,7 @@ class GroupChange:
         )
 
     def remove(self, members: Iterable[ConsumerGroupMember]) -> None:
-        """Members go, and what they had is free; expressions that were theirs alone go too."""
+        """Removes members, and the regular expressions that no other member uses."""
         gone = list(members)
         counts = self.state.regex_counts
         for member in gone:
@@ -139,13 +139,14 @@ class GroupChange:
         if not self.state.members:
             self.write(record_helpers.target_epoch(self._group_id, self.state.epoch, NEVER))
 
-    # Who shall have what
+    # Target assignment
 
     def bump_group_epoch(self, *, raises: bool) -> None:
-        """Another epoch, for `raises`, or because topics are others than before.
+        """Bumps the group epoch if `raises` is set, or if the subscribed topics have changed.
 
-        Topics are looked at when some have come or gone, as in Kafka. So is whether all subscribe
-        alike: who joins for nothing goes unseen, also by an assignor that has yet to decide.
+        As Kafka, it looks at topics only after topics were created or deleted, and at whether all
+        subscriptions are the same at that time, too: a member that joins without a subscription
+        does not change that for the assignor.
         """
         changes = self._topics.created_count + self._topics.deleted_count
         if raises or self.seen != changes:
@@ -162,9 +163,9 @@ class GroupChange:
         return metadata_hash(self.state.topics, self._topics)
 
     def update_target_assignment(self) -> None:
-        """Let the assignor decide, if there is an epoch that it has not decided for.
+        """Computes the target assignment if the group epoch is newer than the last one.
 
-        It does not so more often than the interval between assignments allows (KIP-1263).
+        The assignment interval limits how often it does (KIP-1263).
         """
         state = self.state
         if state.epoch <= state.target_epoch:
@@ -183,9 +184,10 @@ class GroupChange:
 
     @property
     def _assignor(self) -> str:
-        """That which most members want, of equals one that nobody wanted before.
+        """Returns the assignor that most members prefer.
 
-        Java's hash map has both assignors in one place, and puts what is new there in front.
+        Of equals one that no member preferred before. Java's hash map has both assignors in one
+        bucket, and inserts a new key first.
         """
         votes = self.before.votes
         former, wanted = self._votes
@@ -200,7 +202,7 @@ class GroupChange:
         return max(votes, key=votes.__getitem__, default=self._limits.assignors[0])
 
     def _members(self) -> list[ConsumerGroupMember]:
-        """The members in the order in which Kafka puts them into a map: who is new comes last."""
+        """Returns the members in the insertion order of Kafka's map: new members come last."""
         former = in_timeline_order(self.before.members, java_hash)
         members = self.state.members
         return [members[it] for it in dict.fromkeys((*former, *members)) if it in members]
@@ -218,7 +220,7 @@ class GroupChange:
         return GroupSpec(members, partitions, self._is_homogeneous)
 
     def subscribed(self, member: ConsumerGroupMember) -> AbstractSet[Uuid]:
-        """The ids of the topics that a member reads, as far as they are there, by Java's order."""
+        """Returns the ids of the existing topics of a member's subscription, in Java's order."""
         names = sorted(self.state.topics_of(member))
         topics = map(self._topics.get, in_java_order(names, java_hash, copied_size(len(names))))
         return dict.fromkeys(it.topic_id for it in topics if it is not None).keys()
@@ -226,7 +228,7 @@ class GroupChange:
     def reconcile(
         self, member: ConsumerGroupMember, owned: Partitions | None, *, has_changed: bool
     ) -> ConsumerGroupMember:
-        """Lead a member towards its target; what it is then."""
+        """Reconciles a member with its target assignment; returns the updated member."""
         updated = reconcile(
             member,
             self.state.target_assignment_of(member.member_id),
@@ -240,10 +242,10 @@ class GroupChange:
             self.write(record_helpers.current_assignment(self._group_id, updated))
         return updated
 
-    # Expressions
+    # Regular expressions
 
     def resolve_regexes(self, may_describe: Callable[[str], bool]) -> None:
-        """Look up all expressions again: another epoch, if one matches other topics than before."""
+        """Resolves all regular expressions; bumps the group epoch if one matches other topics."""
         found = resolve_regexes(
             self.state.regex_counts,
             (topic.name for topic in self._topics),

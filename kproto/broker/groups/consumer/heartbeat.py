@@ -1,6 +1,6 @@
-"""What a member asks of its group, ConsumerGroupHeartbeat as plain data, and what it hears.
+"""ConsumerGroupHeartbeat as plain data: the request, its validation, and the result.
 
-Owns the checks that need no group, in the order of Kafka's GroupCoordinatorService.
+The order of the checks is that of Kafka's GroupCoordinatorService.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from .consumer_group_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, 
 
 __all__ = ["ConsumerHeartbeat", "ConsumerHeartbeatResult", "validate_heartbeat"]
 
-#: From this version of ConsumerGroupHeartbeat on, members make up their ids themselves (KIP-1082).
+#: From this version of ConsumerGroupHeartbeat on, members generate their ids (KIP-1082).
 _FIRST_VERSION_OF_OWN_IDS: Final = 1
 
-#: What a request says that leaves a rebalance timeout as it is.
+#: The rebalance timeout of a request that leaves it unchanged.
 _NOT_SAID: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeat:
-    """None for what the member leaves as it was; a rebalance timeout of -1 ms does the same.
+    """A heartbeat; None, and a rebalance timeout of -1 ms, leave a value unchanged.
 
-    `owned` are the partitions that it has, by the ids of their topics.
+    `owned` are the partitions that the member owns, by topic id.
     """
 
     member_id: str
@@ -41,14 +41,14 @@ class ConsumerHeartbeat:
 
     @property
     def is_full(self) -> bool:
-        """Whether it says all that there is to say, as after an error."""
+        """Returns whether the request has all fields, as after an error."""
         subscribes = self.topics is not None or self.regex is not None
         return self.rebalance_timeout_ms != _NOT_SAID and subscribes and self.owned is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeatResult:
-    """`assigned` is None where the member need not hear it."""
+    """The result of a heartbeat; `assigned` is None if the assignment has not changed."""
 
     member_id: str
     epoch: int
@@ -59,7 +59,7 @@ class ConsumerHeartbeatResult:
 def validate_heartbeat(
     group_id: str, request: ConsumerHeartbeat, version: int, assignors: tuple[str, ...]
 ) -> None:
-    """Raises INVALID_REQUEST and UNSUPPORTED_ASSIGNOR for what no group would take."""
+    """Raises INVALID_REQUEST and UNSUPPORTED_ASSIGNOR for a request that is always invalid."""
     has_id = (
         version >= _FIRST_VERSION_OF_OWN_IDS
         or request.epoch > JOIN_EPOCH
@@ -99,6 +99,6 @@ def _check_first(request: ConsumerHeartbeat) -> None:
 
 
 def _check_said(what: str, value: str | None) -> None:
-    """A text that is there says something besides blanks."""
+    """Raises INVALID_REQUEST for a text that is empty or blank."""
     if value is not None and not value.strip():
         raise api_error("INVALID_REQUEST", f"{what} can't be empty.")

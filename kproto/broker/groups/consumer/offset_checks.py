@@ -1,7 +1,7 @@
-"""Who may commit and fetch offsets for a group of the consumer protocol: by its member epochs.
+"""Validates OffsetCommit and OffsetFetch by the member epochs of a consumer-protocol group.
 
-Owns the checks of OffsetCommit and OffsetFetch, in the order of Kafka's ConsumerGroup. A commit of
-an epoch of before is taken for a partition that the member has had since then (KIP-1251).
+The order of checks is that of Kafka's ConsumerGroup. A commit with an older epoch is accepted for a
+partition that the member has owned since then (KIP-1251).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .consumer_group_member import ConsumerGroupMember
 
 __all__ = ["validate_offset_commit", "validate_offset_fetch"]
 
-#: From this version of OffsetCommit on, a member can say its epoch.
+#: From this version of OffsetCommit on, a member can send its epoch.
 _FIRST_VERSION_OF_EPOCHS: Final = 9
 
 
@@ -27,7 +27,7 @@ def validate_offset_commit(
     version: int,
     places: Iterable[tuple[Uuid, int]],
 ) -> None:
-    """Whether a commit to these partitions may be taken.
+    """Checks whether a commit of these partitions is allowed.
 
     An epoch below 0 is that of a simple consumer or an admin, for a group without members. Raises
     UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION (v0 to v8, of a member of this protocol) and
@@ -58,7 +58,7 @@ def validate_offset_commit(
 
 
 def validate_offset_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Whether offsets may be fetched; no member id and no epoch are an admin's.
+    """Checks whether offsets may be fetched; an admin has no member id and no epoch.
 
     Raises UNKNOWN_MEMBER_ID and STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION.
     """

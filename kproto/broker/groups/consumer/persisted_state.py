@@ -52,7 +52,7 @@ from .consumer_group_member import (
     ConsumerGroupMember,
     MemberState,
     Partitions,
-    places,
+    partitions_of,
 )
 from .regex_resolution import ResolvedRegex
 
@@ -65,13 +65,13 @@ __all__ = [
     "metadata_hash",
 ]
 
-#: The epoch of a group that nobody has joined yet, as Kafka has it since 4.3.
+#: The epoch of a new group, as in Kafka since 4.3.
 FIRST_EPOCH: Final = 1
 
-#: The time of targets that no assignor has made: the next are made at once.
+#: The timestamp of a target assignment that no assignor computed: the next one is computed at once.
 NEVER: Final = 0
 
-#: The keys of records about groups of this kind.
+#: The keys of records of consumer-protocol groups.
 ConsumerKey = (
     ConsumerGroupMetadataKey
     | ConsumerGroupMemberMetadataKey
@@ -83,12 +83,12 @@ ConsumerKey = (
 
 
 class ConsumerGroupState(StrEnum):
-    """What a group is doing, by the names of ConsumerGroupDescribe and ListGroups."""
+    """The states of a group, by the names of ConsumerGroupDescribe and ListGroups."""
 
     EMPTY = "Empty"
-    #: Something has changed, and who shall have what is not decided yet.
+    #: The group epoch is newer than the target assignment.
     ASSIGNING = "Assigning"
-    #: Members give up partitions, or wait for them.
+    #: Members revoke partitions, or wait for them.
     RECONCILING = "Reconciling"
     STABLE = "Stable"
     DEAD = "Dead"
@@ -96,12 +96,15 @@ class ConsumerGroupState(StrEnum):
 
 @dataclass(slots=True)
 class PersistedState:
-    """`targets` are what members shall have, made for `target_epoch` at `target_ms` (0: never)."""
+    """The state after all records; `targets` were computed for `target_epoch` at `target_ms` (0.
+
+    Never).
+    """
 
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
     members: dict[str, ConsumerGroupMember] = field(default_factory=dict)
-    #: The member ids of static members, by their instance ids.
+    #: The member ids of static members by instance id.
     static_ids: dict[str, str] = field(default_factory=dict)
     targets: dict[str, Partitions] = field(default_factory=dict)
     target_epoch: int = FIRST_EPOCH
@@ -109,7 +112,7 @@ class PersistedState:
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
 
     def copy(self) -> PersistedState:
-        """Another that can be changed; what is in it does not change."""
+        """Returns a copy to change; its values are immutable."""
         return replace(
             self,
             members=dict(self.members),
@@ -118,11 +121,11 @@ class PersistedState:
             regexes=dict(self.regexes),
         )
 
-    # What others want to know
+    # State of the group
 
     @property
     def group_state(self) -> ConsumerGroupState:
-        """The state of the group, which follows from its members."""
+        """Returns the state of the group, which follows from its members."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.epoch > self.target_epoch:
@@ -132,58 +135,65 @@ class PersistedState:
         return ConsumerGroupState.RECONCILING
 
     def target_assignment_of(self, member_id: str, instance_id: str | None = None) -> Partitions:
-        """What a member shall have, or who was there under its instance id."""
+        """Returns the target assignment of a member, or of the member with its instance id."""
         if member_id not in self.targets and instance_id is not None:
             member_id = self.static_ids.get(instance_id, member_id)
         return self.targets.get(member_id, {})
 
     def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
-        """The static member of that instance id."""
+        """Returns the static member with that instance id."""
         member_id = None if instance_id is None else self.static_ids.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
     def topics_of(self, member: ConsumerGroupMember) -> frozenset[str]:
-        """The names that a member subscribes to, those that its expression matched too."""
+        """Returns the topics of a member's subscription, with those of its expression."""
         resolved = self.regexes.get(member.regex)
         return member.topics if resolved is None else member.topics | resolved.topics
 
     @property
     def topics(self) -> frozenset[str]:
-        """The names that somebody subscribes to."""
+        """Returns all subscribed topics."""
         return frozenset().union(*(self.topics_of(it) for it in self.members.values()))
 
     @property
     def regex_counts(self) -> Counter[str]:
-        """How many members subscribe by each expression."""
+        """Returns how many members use each regular expression."""
         return Counter(it.regex for it in self.members.values() if it.regex)
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members subscribe alike: by name, or all by the same expression."""
+        """Returns whether all members have the same names, or the same regular expression."""
         subscribed = {(it.topics, it.regex) for it in self.members.values()}
         return len(subscribed) <= 1 and not any(names and regex for names, regex in subscribed)
 
     @property
     def owned(self) -> dict[tuple[Uuid, int], str]:
-        """Who may still read each partition; what nobody may is not there."""
-        return {place: member_id for member_id, it in self.members.items() for place in places(it)}
+        """Returns the member id of each partition that a member may still read."""
+        return {
+            place: member_id
+            for member_id, it in self.members.items()
+            for place in partitions_of(it)
+        }
 
     @property
     def assignor(self) -> str | None:
-        """The assignor that most members want, of equals the first; None where nobody says."""
+        """Returns the assignor that most members prefer, of equals the first.
+
+        None without preferences.
+        """
         votes = self.votes
         return max(votes, key=votes.__getitem__, default=None)
 
     @property
     def votes(self) -> dict[str, int]:
-        """How many members want each assignor, in the order in which Kafka looks at them."""
+        """Returns how many members prefer each assignor, in the iteration order of Kafka."""
         votes = Counter(it.assignor for it in self.members.values() if it.assignor is not None)
         return {it: votes[it] for it in in_timeline_order(votes, java_hash)}
 
-    # What records say
+    # Records
 
-    def take(self, record: CoordinatorRecord) -> None:
-        """Be what a record says; one of another kind, or about nobody, says nothing."""
+    def replay(self, record: CoordinatorRecord) -> None:
+        """Replays a record; ignores other record types, and tombstones of unknown members."""
         key, value = record.key, record.value
         if isinstance(key, ConsumerGroupMetadataKey):
             if isinstance(value, ConsumerGroupMetadataValue):
@@ -265,7 +275,10 @@ class PersistedState:
 
 
 def _assigned(topics: Iterable[TopicPartitions], epoch: int) -> Assigned:
-    """Records of before Kafka 4.3 know no epochs of assignments: that of the member counts."""
+    """Returns an assignment with epochs.
+
+    Records before Kafka 4.3 have none, so the member's counts.
+    """
     found: dict[Uuid, Mapping[int, int]] = {}
     for it in topics:
         epochs = it.assignment_epochs or [epoch] * len(it.partitions)
@@ -274,9 +287,9 @@ def _assigned(topics: Iterable[TopicPartitions], epoch: int) -> Assigned:
 
 
 def metadata_hash(names: Iterable[str], topics: Topics) -> int:
-    """Another number when another topic is there, or another number of partitions; 0 for none.
+    """Returns a hash of the topics and their partition counts; 0 without topics.
 
-    Kafka's is another one, over the same.
+    Kafka computes another hash over the same data.
     """
     hashed = hashlib.blake2b(digest_size=8)
     some = False

@@ -1,7 +1,7 @@
-"""What changes in a group of the consumer protocol, as records of `__consumer_offsets`.
+"""The records of a consumer-protocol group in `__consumer_offsets`.
 
-Owns which record says what, in the versions that Kafka 4.4's GroupCoordinatorRecordHelpers writes:
-keys 3, 5 to 8 and 16. Knows messages; no log and no rule.
+Has the keys (3, 5 to 8 and 16) and values in the versions that Kafka 4.4's
+GroupCoordinatorRecordHelpers writes. Knows messages, but no log and no rules.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _VERSION: Final = 0
 
 
 def member_metadata(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
-    """What a member said."""
+    """Returns the record of a member's subscription."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack,
@@ -90,13 +90,13 @@ def member_metadata(group_id: str, member: ConsumerGroupMember) -> CoordinatorRe
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
-    """The epoch of a group, and the hash of the topics that it is for."""
+    """Returns the record of the group epoch and of the hash of its topics."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), value, _VERSION)
 
 
 def target_assignment(group_id: str, member_id: str, partitions: Partitions) -> CoordinatorRecord:
-    """What a member shall have."""
+    """Returns the record of a member's target assignment."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             TopicPartition(topic_id=topic_id, partitions=sorted(its))
@@ -108,7 +108,10 @@ def target_assignment(group_id: str, member_id: str, partitions: Partitions) -> 
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """The group epoch that all members' targets are for, and when they were made; 0 for never."""
+    """Returns the record of the target assignments' epoch, and when they were computed (0.
+
+    Never).
+    """
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
@@ -117,7 +120,7 @@ def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRec
 
 
 def current_assignment(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
-    """What a member has, and how far it has followed."""
+    """Returns the record of a member's current assignment."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
@@ -141,7 +144,7 @@ def _with_epochs(assigned: Assigned) -> list[TopicPartitions]:
 
 
 def regex(group_id: str, expression: str, resolved: ResolvedRegex) -> CoordinatorRecord:
-    """The topics that an expression matched."""
+    """Returns the record of the topics that a regular expression matched."""
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
@@ -156,31 +159,31 @@ def _regex_key(group_id: str, expression: str) -> ConsumerGroupRegularExpression
 
 
 def regex_tombstone(group_id: str, expression: str) -> CoordinatorRecord:
-    """Nobody subscribes by that expression any more."""
+    """Returns the tombstone of a regular expression that no member uses any more."""
     return CoordinatorRecord(_regex_key(group_id, expression))
 
 
 def current_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """A member has nothing any more."""
+    """Returns the tombstone of a member's current assignment."""
     return CoordinatorRecord(
         ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
     )
 
 
 def target_assignment_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """Nothing is meant for a member any more."""
+    """Returns the tombstone of a member's target assignment."""
     return CoordinatorRecord(
         ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
     )
 
 
 def member_metadata_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
-    """A member is none any more."""
+    """Returns the tombstone of a member's subscription."""
     return CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id))
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """All of a member, in Kafka's order: what it said goes last."""
+    """Returns all tombstones of a member in Kafka's order: its subscription comes last."""
     return [
         current_assignment_tombstone(group_id, member_id),
         target_assignment_tombstone(group_id, member_id),
@@ -189,19 +192,19 @@ def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
 
 
 def target_epoch_tombstone(group_id: str) -> CoordinatorRecord:
-    """No targets are kept any more."""
+    """Returns the tombstone of the target assignments' epoch."""
     return CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id))
 
 
 def group_epoch_tombstone(group_id: str) -> CoordinatorRecord:
-    """The group is no more, or no more of this kind."""
+    """Returns the tombstone of the group epoch, for a group that is deleted or converted."""
     return CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id))
 
 
 def group_tombstones(
     group_id: str, member_ids: Iterable[str], expressions: Iterable[str]
 ) -> list[CoordinatorRecord]:
-    """All of a group, in Kafka's order; the metadata of partitions too, which 3.9 has written."""
+    """Returns all tombstones of a group in Kafka's order, with the partition metadata of 3.9."""
     members = list(member_ids)
     return [
         *(current_assignment_tombstone(group_id, it) for it in members),

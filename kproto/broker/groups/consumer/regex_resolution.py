@@ -1,8 +1,8 @@
-"""Which topics an expression means, and when that is to be looked up again (KIP-848).
+"""Resolves regular expressions of subscriptions to topics, and decides when to refresh (KIP-848).
 
-Owns the rules of refreshing, those of Kafka's GroupMetadataManager: all expressions of a group are
-looked up together, so that they change who has what only once, and not more often than each ten
-seconds. Knows no group and no clock.
+The rules are those of Kafka's GroupMetadataManager: all expressions of a group are resolved
+together, so that assignments change once, and at most every ten seconds. Knows no group and no
+clock.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from .re2 import Expression, InvalidExpressionError
 
 __all__ = ["ResolvedRegex", "check_expression", "needs_regex_refresh", "resolve_regexes"]
 
-#: The least time between two refreshes, in ms, as in Kafka, where it is no setting.
+#: Minimum time between two refreshes in ms; Kafka has no setting for it.
 _LEAST_INTERVAL_MS: Final = 10_000
 
-#: How many expressions are kept as they were read; a test has few.
+#: How many parsed expressions are cached.
 _MOST_KEPT: Final = 256
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that an expression matched.
+    """The topics that a regular expression matched.
 
-    `version` is that of the cluster's topics then, `timestamp_ms` when that was.
+    `version` counts the topics created in the cluster until then, `timestamp_ms` is the time.
     """
 
     topics: frozenset[str]
@@ -40,7 +40,7 @@ def _expression(text: str) -> Expression:
 
 
 def check_expression(text: str) -> None:
-    """Raises INVALID_REGULAR_EXPRESSION for what RE2 does not take, such as backreferences."""
+    """Raises INVALID_REGULAR_EXPRESSION for what RE2 does not support, such as backreferences."""
     try:
         _expression(text)
     except InvalidExpressionError as error:
@@ -57,7 +57,7 @@ def resolve_regexes(
     version: int,
     timestamp_ms: int,
 ) -> dict[str, ResolvedRegex]:
-    """What each expression matches: the whole name of a topic that the member may describe."""
+    """Returns the topics whose whole names match, among those that the member may describe."""
     visible = [name for name in names if may_describe(name)]
     return {
         text: ResolvedRegex(
@@ -76,10 +76,10 @@ def needs_regex_refresh(
     timestamp_ms: int,
     interval_ms: int,
 ) -> bool:
-    """Whether expressions are to be looked up now.
+    """Returns whether the expressions must be resolved now.
 
-    `wanted` are those of all members, `is_new` tells that one is of a member's first heartbeat with
-    it, `version` counts the topics that were made.
+    `wanted` are the expressions of all members, `is_new` says that a heartbeat has a new one,
+    `version` counts the topics created so far.
     """
     wanted = set(wanted)
     if not wanted and not is_new:

@@ -14,9 +14,10 @@ from kproto.broker.authorizer import (
     RequiredOperation,
     ResourceType,
 )
-from kproto.broker.cluster_state import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context, Principal
 from kproto.broker.coordinators import CoordinatorType
+from kproto.broker.listeners import Endpoint
 from kproto.messages import API_KEYS
 from kproto.protocol.error_codes import code_of
 from kproto.testing.clock import ManualClock
@@ -76,7 +77,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("scene", "version"), CASES)
-def test_a_right_is_asked_for(scene: Scene, version: int) -> None:
+def test_missing_operation_is_denied(scene: Scene, version: int) -> None:
     need = scene.need
     others = [
         right(other)
@@ -101,7 +102,7 @@ def test_a_right_is_asked_for(scene: Scene, version: int) -> None:
     assert without_settings not in ("NONE", "SEEN"), "nobody may do anything to begin with"
 
 
-def test_every_api_of_the_broker_has_a_row_and_every_row_its_scene() -> None:
+def test_every_api_has_a_row_and_every_row_a_scenario() -> None:
     for key, api in APIS.items():
         assert key in REQUIRED_OPERATIONS, f"{api.request.__name__} has no row in authorizer.needs"
         played = {scene.need for scene in SCENES.get(key, ())}
@@ -111,7 +112,7 @@ def test_every_api_of_the_broker_has_a_row_and_every_row_its_scene() -> None:
     assert set(SCENES) <= set(APIS)
 
 
-def test_the_table_is_of_apis_that_there_are_and_errors_that_there_are() -> None:
+def test_table_names_existing_apis_and_errors() -> None:
     assert set(REQUIRED_OPERATIONS) <= set(API_KEYS)
     errors = {need.error for needs in REQUIRED_OPERATIONS.values() for need in needs} - {""}
     assert errors <= set(AUTHORIZATION_ERRORS.values())

@@ -65,7 +65,7 @@ def test_super_users_may_do_all() -> None:
     assert not authorizer.allows("User:alice", HERE, Operation.WRITE, TOPIC, "t")
 
 
-def test_what_no_acl_is_about() -> None:
+def test_resource_without_acl_uses_the_default() -> None:
     acls = [Acl.parse("allow User:bob read topic t"), Acl.parse("allow User:bob read topic p*")]
     for allowed in (True, False):
         authorizer = Authorizer((), acls, allow_if_no_acl=allowed)
@@ -76,7 +76,7 @@ def test_what_no_acl_is_about() -> None:
         assert verdicts == [False, False, allowed]
 
 
-def test_acls_come_and_go() -> None:
+def test_acls_are_added_and_removed() -> None:
     authorizer = Authorizer()
     first, second = map(Acl.parse, ("allow User:a read topic t", "deny User:a read topic t"))
     for acl in (first, first, second):
@@ -168,7 +168,7 @@ def test_against_a_plain_model(
 
 
 @given(st.lists(acls, max_size=8), st.lists(acls, max_size=8))
-def test_what_is_taken_away_is_as_if_it_had_never_been(kept: list[Acl], gone: list[Acl]) -> None:
+def test_removed_acl_has_no_effect(kept: list[Acl], gone: list[Acl]) -> None:
     authorizer = Authorizer((), [*kept, *gone])
     for acl in set(gone) - set(kept):
         authorizer.remove(acl)

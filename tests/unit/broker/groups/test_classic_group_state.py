@@ -157,13 +157,13 @@ SEEN: Final = {
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("event", ACTS)
-def test_what_is_asked_in_each_state(event: Event, state: ClassicGroupState) -> None:
+def test_action_for_each_event_in_each_state(event: Event, state: ClassicGroupState) -> None:
     play = in_state(state)
     answer = ACTS[event](play)
     assert (shown(answer), play.state) == SEEN[event][STATES.index(state)]
 
 
-def test_every_event_is_played() -> None:
+def test_every_event_is_covered() -> None:
     by_time = {Event.SESSION_EXPIRED, Event.PENDING_MEMBER_EXPIRED}
     assert {*ACTS, *by_time} == set(Event)
     assert set(SEEN) == set(ACTS)
@@ -174,7 +174,7 @@ def test_every_event_is_played() -> None:
     ("state", "after"),
     [(PREPARING, COMPLETING), (COMPLETING, PREPARING), (STABLE, PREPARING)],
 )
-def test_a_session_that_is_over(state: ClassicGroupState, after: ClassicGroupState) -> None:
+def test_expired_session_removes_member(state: ClassicGroupState, after: ClassicGroupState) -> None:
     play = in_state(state)
     for _ in range(2):
         play.wait(6_000)
@@ -186,7 +186,7 @@ def test_a_session_that_is_over(state: ClassicGroupState, after: ClassicGroupSta
 @pytest.mark.parametrize(
     ("state", "after"), [(EMPTY, EMPTY), (COMPLETING, COMPLETING), (STABLE, STABLE)]
 )
-def test_an_id_that_nobody_used(state: ClassicGroupState, after: ClassicGroupState) -> None:
+def test_unused_member_id_expires(state: ClassicGroupState, after: ClassicGroupState) -> None:
     play = in_state(state)
     for _ in range(2):
         assert play.group.pending_ids == ("id",)
@@ -198,7 +198,7 @@ def test_an_id_that_nobody_used(state: ClassicGroupState, after: ClassicGroupSta
     assert shown(play.join("id")) == "UNKNOWN_MEMBER_ID"
 
 
-def test_an_id_that_nobody_used_holds_up_the_others_no_longer() -> None:
+def test_expired_member_id_no_longer_delays_rebalance() -> None:
     play = in_state(PREPARING)
     follow = play.join("follow", instance_id="i")
     assert shown(follow) == "waits"
@@ -206,7 +206,7 @@ def test_an_id_that_nobody_used_holds_up_the_others_no_longer() -> None:
     assert (shown(follow), play.state) == ("NONE", COMPLETING)
 
 
-def test_the_table_keeps_to_the_ways_between_states() -> None:
+def test_table_respects_valid_previous_states() -> None:
     for event in Event:
         for state in STATES:
             if action_for(event, state) is Action.PREPARE_REBALANCE:
@@ -217,7 +217,7 @@ def test_the_table_keeps_to_the_ways_between_states() -> None:
         action_for(Event.HEARTBEAT, DEAD)
 
 
-def test_errors_have_details_for_people() -> None:
+def test_errors_have_messages() -> None:
     play = in_state(STABLE)
     with pytest.raises(BrokerResponseError, match="generation 2, not 7"):
         play.group.heartbeat("lead", None, 7, play.now)

@@ -46,11 +46,11 @@ def test_commits_by_topic_and_partition() -> None:
         (ZERO_UUID, ZERO_UUID, True),
     ],
 )
-def test_of_which_topic_a_commit_is(committed: Uuid, asked: Uuid, *, expected: bool) -> None:
+def test_commit_belongs_to_its_topic_id(committed: Uuid, asked: Uuid, *, expected: bool) -> None:
     assert CommittedOffset(1, topic_id=committed).is_of(asked) is expected
 
 
-def test_what_goes_with_a_deleted_topic() -> None:
+def test_offsets_of_deleted_topic_are_found() -> None:
     offsets = CommittedOffsets()
     offsets.put("t", 0, CommittedOffset(1, topic_id=MINE))
     offsets.put("t", 1, CommittedOffset(1, topic_id=OTHER))
@@ -102,7 +102,7 @@ class FakeGroup:
         pytest.param(FakeGroup("consumer", "CompletingRebalance"), None, id="completing"),
     ],
 )
-def test_when_offsets_have_had_their_time(group: FakeGroup, over_at: int | None) -> None:
+def test_offsets_expire_by_group_state(group: FakeGroup, over_at: int | None) -> None:
     group.offsets.put("t", 0, CommittedOffset(1, commit_ms=100))
     if over_at is None:
         assert expired_offsets(group, 10**15, RETENTION_MS) == []
@@ -112,7 +112,7 @@ def test_when_offsets_have_had_their_time(group: FakeGroup, over_at: int | None)
 
 
 @pytest.mark.parametrize("group", [FakeGroup(None, "Empty"), FakeGroup("consumer", "Empty", 0)])
-def test_an_end_of_its_own_counts_before_all(group: FakeGroup) -> None:
+def test_own_expiration_time_overrides_retention(group: FakeGroup) -> None:
     group.offsets.put("t", 0, CommittedOffset(1, commit_ms=100, expire_ms=5000))
     group.offsets.put("t", 1, CommittedOffset(1, commit_ms=4000, expire_ms=4500))
     assert expired_offsets(group, 4499, RETENTION_MS) == []
@@ -132,5 +132,5 @@ def test_an_end_of_its_own_counts_before_all(group: FakeGroup) -> None:
         ("\U0001f600" * 2 + "a", True),
     ],
 )
-def test_metadata_is_measured_as_java_does(metadata: str | None, *, expected: bool) -> None:
+def test_metadata_length_counts_utf16_units(metadata: str | None, *, expected: bool) -> None:
     assert exceeds_max_length(metadata, 4) is expected

@@ -24,7 +24,7 @@ def moved(play: Play) -> None:
     play.restore()
 
 
-def test_a_stable_group_outlives_its_coordinator() -> None:
+def test_stable_group_is_restored_by_new_coordinator() -> None:
     play = Play()
     play.stable("a", protocols=protocols("range", "sticky"))
     play.stable("b", instance_id="i")
@@ -43,7 +43,7 @@ def test_a_stable_group_outlives_its_coordinator() -> None:
     assert play.group.members["a"].protocol_names == ("range",), "no more is stored"
 
 
-def test_who_waits_to_join_hears_of_it() -> None:
+def test_waiting_join_is_answered_on_unload() -> None:
     play = Play()
     play.stable("a", "b")
     play.join(new_id="id", requires_known_member_id=True)
@@ -60,7 +60,7 @@ def test_who_waits_to_join_hears_of_it() -> None:
     assert play.heartbeat("a") == "NONE"
 
 
-def test_who_waits_for_an_assignment_hears_of_it() -> None:
+def test_waiting_sync_is_answered_on_unload() -> None:
     play = Play()
     play.stable("a", "b")
     play.join("a")
@@ -72,7 +72,7 @@ def test_who_waits_for_an_assignment_hears_of_it() -> None:
     assert (play.state, play.group.generation) == (STABLE, 2), "what is stored last"
 
 
-def test_a_group_that_never_was_stable() -> None:
+def test_group_without_stable_generation_is_restored_empty() -> None:
     play = Play(delay_ms=3_000)
     play.join(new_id="a")
     moved(play)
@@ -80,7 +80,7 @@ def test_a_group_that_never_was_stable() -> None:
     assert play.group.next_deadline_ms is None
 
 
-def test_to_be_unloaded_twice_is_nothing_more() -> None:
+def test_second_unload_has_no_effect() -> None:
     play = Play()
     play.stable("a")
     play.group.unload()
@@ -89,7 +89,7 @@ def test_to_be_unloaded_twice_is_nothing_more() -> None:
     assert play.members == ["a"]
 
 
-def test_what_is_kept_is_not_what_members_do_afterwards() -> None:
+def test_stored_metadata_is_a_snapshot() -> None:
     play = Play()
     play.stable("a")
     play.join("a", protocols=protocols("range", metadata=b"x"))
@@ -103,7 +103,7 @@ def test_what_is_kept_is_not_what_members_do_afterwards() -> None:
         member.protocols = ()
 
 
-def test_a_group_that_is_loaded_into_less_room() -> None:
+def test_restored_group_over_max_size_rebalances() -> None:
     play = Play()
     play.stable("a", "b")
     play.group.unload()
@@ -117,7 +117,7 @@ def test_a_group_that_is_loaded_into_less_room() -> None:
 
 
 @pytest.mark.parametrize("leader", [None, "nobody"])
-def test_a_record_without_a_leader_among_its_members(leader: str | None) -> None:
+def test_first_member_leads_if_record_has_no_leader(leader: str | None) -> None:
     play = Play()
     play.stable("a", "b")
     play.group.unload()
@@ -135,7 +135,7 @@ def now(ms: int) -> ClockReading:
     return ClockReading(ms, DATE_MS + ms)
 
 
-def test_groups_are_stored_when_a_member_makes_them() -> None:
+def test_group_is_stored_when_first_member_joins() -> None:
     groups = GroupMetadataManager(GroupConfig(0, 1, 1))
     stored: list[str] = []
     groups.write = lambda group_id, records, now: stored.append(group_id)
@@ -150,7 +150,7 @@ def test_groups_are_stored_when_a_member_makes_them() -> None:
     assert (groups.ids, len(groups)) == (("offsets",), 1)
 
 
-def test_groups_that_a_log_has_told_of() -> None:
+def test_groups_from_the_log_are_restored() -> None:
     groups = GroupMetadataManager(GroupConfig(0, 300_000, 10))
     play = Play()
     play.stable("a")

@@ -57,7 +57,7 @@ def test_a_commit_is_written_as_kafka_4_4_does() -> None:
     )
 
 
-def test_a_commit_with_an_end_of_its_own_is_of_version_1() -> None:
+def test_commit_with_expiration_time_is_version_1() -> None:
     record = offset_record("g", "t", 3, CommittedOffset(7, 2, "m", 1234, 5678, TOPIC_ID))
     assert record.version == 1
     ((place, kept),) = load(records([record]))["g"].offsets
@@ -83,7 +83,7 @@ def test_a_group_is_written_in_version_3() -> None:
     )
 
 
-def test_a_batch_is_dated() -> None:
+def test_batch_has_the_given_timestamp() -> None:
     written = [offset_tombstone("g", "t", 0), group_tombstone("g")]
     batch = RecordBatch(batch_of(written, 99))
     batch.check()
@@ -94,7 +94,7 @@ def test_a_batch_is_dated() -> None:
     ]
 
 
-def test_the_last_record_counts() -> None:
+def test_last_record_of_a_key_counts() -> None:
     old, new = CommittedOffset(1, commit_ms=1), CommittedOffset(2, commit_ms=2)
     groups = load(
         records(
@@ -119,7 +119,7 @@ def test_the_last_record_counts() -> None:
     assert dict(groups["simple"].offsets) == {("t", 0): old}
 
 
-def test_a_deleted_group_may_come_again() -> None:
+def test_deleted_group_can_be_created_again() -> None:
     gone = [
         group_record("g", STABLE),
         offset_record("g", "t", 0, CommittedOffset(1)),
@@ -134,7 +134,7 @@ def test_a_deleted_group_may_come_again() -> None:
     assert (left.metadata, len(left.offsets)) == (None, 1), "offsets go by their own tombstones"
 
 
-def test_what_older_brokers_wrote() -> None:
+def test_records_of_older_brokers_are_replayed() -> None:
     old = CoordinatorRecord(
         LegacyOffsetCommitKey(group="g", topic="t", partition=1),
         LegacyOffsetCommitValue(offset=5, metadata="m", commit_timestamp=6),
@@ -153,7 +153,7 @@ def test_what_older_brokers_wrote() -> None:
     assert group.metadata == GroupMetadata("consumer", 1, "range", "m", None, ())
 
 
-def test_of_old_the_session_timeout_was_the_rebalance_timeout() -> None:
+def test_v0_record_uses_session_timeout_as_rebalance_timeout() -> None:
     value = GroupMetadataValue(
         protocol_type="consumer",
         generation=1,
@@ -168,7 +168,7 @@ def test_of_old_the_session_timeout_was_the_rebalance_timeout() -> None:
     assert (member.session_timeout_ms, member.rebalance_timeout_ms) == (2000, 2000)
 
 
-def test_what_is_of_no_such_group_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_records_of_other_group_types_are_skipped(caplog: pytest.LogCaptureFixture) -> None:
     newer = CoordinatorRecord(
         ShareGroupMetadataKey(group_id="new"), ShareGroupMetadataValue(epoch=1)
     )
@@ -224,7 +224,7 @@ groups = st.builds(
 
 
 @given(texts, groups, st.dictionaries(st.tuples(texts, st.integers(0, 2**31 - 1)), commits))
-def test_what_is_written_is_read_again(
+def test_written_records_are_replayed_to_the_same_group(
     group_id: str, metadata: GroupMetadata, offsets: dict[tuple[str, int], CommittedOffset]
 ) -> None:
     written = [

@@ -13,7 +13,7 @@ from kproto.broker.groups.group_metadata import GroupMetadata
 from .test_offsets_topic import DAY_MS, Play, deleted
 
 
-async def test_what_is_over_is_written_in_parts_where_one_batch_cannot_hold_it() -> None:
+async def test_expired_offsets_are_removed_in_several_batches() -> None:
     play = Play(message_max_bytes=300)
     play.state.topics.add(play.state.plan_topic("many", 20))
     for index in range(20):
@@ -26,7 +26,7 @@ async def test_what_is_over_is_written_in_parts_where_one_batch_cannot_hold_it()
     assert play.written()[-1][0] == "g gone", "that is the last"
 
 
-def test_the_offsets_of_a_deleted_topic_are_written_off_in_parts() -> None:
+def test_offsets_of_deleted_topic_are_removed_in_several_batches() -> None:
     play = Play(message_max_bytes=300)
     play.state.topics.add(play.state.plan_topic("many", 20))
     for index in range(20):
@@ -41,7 +41,7 @@ def test_the_offsets_of_a_deleted_topic_are_written_off_in_parts() -> None:
     assert play.fetch() == {}
 
 
-def test_an_empty_group_of_which_nobody_knows_since_when_it_is_goes() -> None:
+def test_empty_group_with_unknown_empty_time_is_deleted() -> None:
     play = Play()
     play.find()
     now = play.context().now
@@ -51,23 +51,23 @@ def test_an_empty_group_of_which_nobody_knows_since_when_it_is_goes() -> None:
     assert play.written() == [("g", 1), ("g gone", 1)]
 
 
-async def test_what_was_written_off_before_there_was_no_room_is_not_again() -> None:
+async def test_removed_offsets_are_not_removed_again_after_a_failed_batch() -> None:
     play = Play(message_max_bytes=300)
     play.state.topics.add(play.state.plan_topic("many", 20))
     for index in range(20):
         play.commit(("many", index, 5), retention_ms=1)
     await play.wait(1)
-    play.state.room.limit = play.state.room.used + 800
+    play.state.storage_limit.limit = play.state.storage_limit.used + 800
     left = len(play.fetch())
     assert 0 < left < 20
     assert len(play.fetch()) == left
-    play.state.room.limit += 10_000
+    play.state.storage_limit.limit += 10_000
     assert play.fetch() == {}
     gone = [what for what, _ in play.written() if what.endswith("gone")]
     assert len(gone) == len(set(gone)) == 20 + 1
 
 
-async def test_a_group_of_the_consumer_protocol_goes_with_its_last_offset() -> None:
+async def test_consumer_group_is_deleted_with_its_last_offset() -> None:
     play = Play()
     node, now = play.find(), play.context().now
     group = play.state.group_coordinator.get_or_create_consumer_group(node, "g", now)

@@ -18,7 +18,7 @@ NO_ROOM = "NOT_COORDINATOR"
 
 
 @pytest.mark.parametrize("error", [TOO_LARGE, NO_ROOM])
-def test_an_assignment_that_finds_no_room_is_told_to_nobody(error: str) -> None:
+def test_assignment_that_cannot_be_stored_is_not_sent(error: str) -> None:
     play = Play()
     play.stable("a", "b")
     play.rejoin("a")
@@ -41,7 +41,7 @@ def test_an_assignment_that_finds_no_room_is_told_to_nobody(error: str) -> None:
     assert (leads.answer.error, leads.answer.assignment) == ("NONE", b"A")
 
 
-def test_who_was_told_so_lives_as_long_as_a_session_from_then_on() -> None:
+def test_session_restarts_after_a_failed_assignment() -> None:
     play = Play()
     play.stable("a", "b")
     play.rejoin("a")
@@ -59,7 +59,7 @@ def test_who_was_told_so_lives_as_long_as_a_session_from_then_on() -> None:
 
 @pytest.mark.parametrize("leads", [True, False])
 @pytest.mark.parametrize("supports_skipping_assignment", [True, False])
-def test_a_static_member_that_finds_no_room_is_its_former_self(
+def test_static_member_is_not_replaced_if_it_cannot_be_stored(
     leads: bool, supports_skipping_assignment: bool
 ) -> None:
     play = Play()
@@ -98,7 +98,7 @@ def test_a_static_member_that_finds_no_room_is_its_former_self(
     assert (again.error, again.member_id) == ("NONE", "s3")
 
 
-def test_a_static_member_that_finds_no_room_still_has_to_ask_for_its_assignment() -> None:
+def test_unreplaced_static_member_must_still_sync() -> None:
     play = Play()
     play.stable("a")
     play.stable("s", instance_id="i")
@@ -115,7 +115,7 @@ def test_a_static_member_that_finds_no_room_still_has_to_ask_for_its_assignment(
     assert play.members == ["a"], "it asked for none within the rebalance timeout"
 
 
-def test_that_a_group_is_empty_need_not_be_written(caplog: pytest.LogCaptureFixture) -> None:
+def test_empty_group_is_kept_even_if_it_cannot_be_stored(caplog: pytest.LogCaptureFixture) -> None:
     play = Play()
     play.stable("a")
     play.refuses = TOO_LARGE
@@ -125,7 +125,7 @@ def test_that_a_group_is_empty_need_not_be_written(caplog: pytest.LogCaptureFixt
     assert (play.state, play.stored) == (EMPTY, ["Stable 1 a"])
 
 
-def test_a_group_that_finds_no_room_is_not_there() -> None:
+def test_group_that_cannot_be_stored_is_not_created() -> None:
     groups = GroupMetadataManager(GroupConfig(0, 1, 1))
     play = Play()
     with_room = groups.write

@@ -14,7 +14,7 @@ from .classic_group_driver import NEW_MEMBER_MS, REBALANCE_MS, SESSION_MS, Play,
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 
 
-def test_the_first_member_leads_and_is_told_of_all() -> None:
+def test_first_member_leads_and_gets_all_members() -> None:
     play = Play(delay_ms=3_000)
     one, two = play.join(new_id="a"), play.join(new_id="b", instance_id="i")
     assert heard(one) is heard(two) is None
@@ -32,7 +32,7 @@ def test_the_first_member_leads_and_is_told_of_all() -> None:
     assert play.state is COMPLETING
 
 
-def test_a_new_dynamic_member_is_given_an_id_first() -> None:
+def test_new_dynamic_member_gets_member_id_required() -> None:
     play = Play()
     given = play.join(new_id="a", requires_known_member_id=True).answer
     assert given is not None
@@ -43,14 +43,14 @@ def test_a_new_dynamic_member_is_given_an_id_first() -> None:
     assert (joined.error, play.members, play.group.pending_ids) == ("NONE", ["a"], ())
 
 
-def test_a_static_member_needs_no_id_first() -> None:
+def test_static_member_joins_without_member_id() -> None:
     play = Play()
     joined = play.join(new_id="a", instance_id="i", requires_known_member_id=True).answer
     assert joined is not None
     assert (joined.error, play.group.static_ids) == ("NONE", {"i": "a"})
 
 
-def test_an_id_that_was_given_away_is_no_static_members() -> None:
+def test_pending_member_id_rejects_static_member() -> None:
     play = Play()
     play.join(new_id="a", requires_known_member_id=True)
     answer = play.join("a", instance_id="i").answer
@@ -59,7 +59,7 @@ def test_an_id_that_was_given_away_is_no_static_members() -> None:
     assert play.members == []
 
 
-def test_an_id_that_was_given_away_holds_up_a_rebalance() -> None:
+def test_pending_member_id_delays_rebalance() -> None:
     play = Play()
     play.stable("a")
     play.join(new_id="b", requires_known_member_id=True)
@@ -71,7 +71,7 @@ def test_an_id_that_was_given_away_holds_up_a_rebalance() -> None:
     assert (again.answer.generation, later.answer.generation) == (2, 2)
 
 
-def test_an_id_given_away_may_leave() -> None:
+def test_pending_member_id_can_leave() -> None:
     play = Play()
     play.join(new_id="a", requires_known_member_id=True)
     assert play.leave("a") == ["NONE"]
@@ -80,7 +80,9 @@ def test_an_id_given_away_may_leave() -> None:
 
 
 @pytest.mark.parametrize(("protocol_type", "names"), [("", ("range",)), ("consumer", ()), ("", ())])
-def test_a_first_member_without_a_protocol(protocol_type: str, names: tuple[str, ...]) -> None:
+def test_first_member_without_protocol_is_rejected(
+    protocol_type: str, names: tuple[str, ...]
+) -> None:
     play = Play()
     asked = JoinRequest("", protocol_type, protocols(*names), SESSION_MS, REBALANCE_MS)
     answer = play.group.join(asked, "a", play.now).answer
@@ -90,7 +92,7 @@ def test_a_first_member_without_a_protocol(protocol_type: str, names: tuple[str,
 
 @pytest.mark.parametrize("member_id", ["", "b"])
 @pytest.mark.parametrize(("protocol_type", "name"), [("connect", "range"), ("consumer", "other")])
-def test_a_member_that_supports_nothing_that_the_others_do(
+def test_member_without_common_protocol_is_rejected(
     member_id: str, protocol_type: str, name: str
 ) -> None:
     play = Play()
@@ -101,7 +103,7 @@ def test_a_member_that_supports_nothing_that_the_others_do(
     assert (play.members, play.state) == (["a", "b"], STABLE)
 
 
-def test_a_group_that_is_empty_again_may_change_its_protocol_type() -> None:
+def test_emptied_group_can_change_protocol_type() -> None:
     play = Play()
     play.stable("a")
     play.leave("a")
@@ -110,7 +112,7 @@ def test_a_group_that_is_empty_again_may_change_its_protocol_type() -> None:
     assert play.group.protocol_type == "connect"
 
 
-def test_the_protocol_is_one_that_all_support() -> None:
+def test_selected_protocol_is_supported_by_all() -> None:
     play = Play(delay_ms=1_000)
     one = play.join("", "sticky", "range", new_id="a")
     play.join("", "range", "roundrobin", new_id="b")
@@ -120,7 +122,7 @@ def test_the_protocol_is_one_that_all_support() -> None:
     assert [told.metadata for told in one.answer.members] == [b"m", b"m"]
 
 
-def test_the_votes_decide_between_those_that_all_support() -> None:
+def test_votes_decide_between_common_protocols() -> None:
     play = Play(delay_ms=1_000)
     for name, wanted in (("a", "range"), ("b", "sticky"), ("c", "sticky")):
         other = "sticky" if wanted == "range" else "range"
@@ -129,7 +131,7 @@ def test_the_votes_decide_between_those_that_all_support() -> None:
     assert play.group.protocol == "sticky"
 
 
-def test_who_asks_twice_is_answered_twice() -> None:
+def test_repeated_join_shares_the_result() -> None:
     play = Play(delay_ms=1_000)
     first = play.join(new_id="a")
     second = play.join("a")
@@ -138,7 +140,7 @@ def test_who_asks_twice_is_answered_twice() -> None:
     assert first.answer is second.answer
 
 
-def test_a_leader_that_leaves_is_followed_by_the_oldest_member() -> None:
+def test_oldest_member_leads_after_leader_left() -> None:
     play = Play()
     play.stable("a", "b", "c")
     play.leave("a")
@@ -148,7 +150,7 @@ def test_a_leader_that_leaves_is_followed_by_the_oldest_member() -> None:
     assert play.group.leader == "b"
 
 
-def test_a_leader_that_does_not_join_again_leads_no_more() -> None:
+def test_leader_that_does_not_rejoin_is_replaced() -> None:
     play = Play()
     play.stable("a", "b", "c", session_timeout_ms=600_000)
     later = play.join("c", protocols=protocols("range", metadata=b"x"))
@@ -158,7 +160,7 @@ def test_a_leader_that_does_not_join_again_leads_no_more() -> None:
 
 
 @pytest.mark.parametrize("member_id", ["", "c"])
-def test_a_group_that_is_full(member_id: str) -> None:
+def test_full_group_rejects_join(member_id: str) -> None:
     play = Play(max_size=2)
     play.stable("a", "b")
     if member_id:
@@ -170,7 +172,7 @@ def test_a_group_that_is_full(member_id: str) -> None:
     assert (play.members, play.state) == (["a", "b"], STABLE)
 
 
-def test_a_group_in_a_rebalance_is_full_by_those_who_have_joined() -> None:
+def test_rebalancing_group_is_full_by_its_joined_members() -> None:
     play = Play(max_size=2)
     play.stable("a", "b")
     play.join("a")
@@ -184,7 +186,7 @@ def test_a_group_in_a_rebalance_is_full_by_those_who_have_joined() -> None:
     assert (again.answer.error, play.members) == ("NONE", ["a", "c"])
 
 
-def test_a_new_member_that_waits_is_not_waited_for_for_ever() -> None:
+def test_waiting_new_member_expires_after_join_timeout() -> None:
     play = Play()
     play.stable("a", session_timeout_ms=1_000_000, rebalance_timeout_ms=1_000_000)
     new = play.join(new_id="b")
@@ -194,7 +196,7 @@ def test_a_new_member_that_waits_is_not_waited_for_for_ever() -> None:
     assert play.members == ["a"]
 
 
-def test_a_member_that_waits_lives_on_without_heartbeats() -> None:
+def test_waiting_member_needs_no_heartbeats() -> None:
     play = Play()
     play.stable("a", "b")
     play.heartbeat("b")
@@ -208,7 +210,7 @@ def test_a_member_that_waits_lives_on_without_heartbeats() -> None:
     assert (play.members, play.ms) == (["a"], 7 * (SESSION_MS - 1))
 
 
-def test_a_static_member_in_place_of_its_former_self() -> None:
+def test_restarted_static_member_keeps_generation() -> None:
     play = Play()
     play.stable("a")
     play.stable("b", instance_id="i")
@@ -228,7 +230,7 @@ def test_a_static_member_in_place_of_its_former_self() -> None:
 
 
 @pytest.mark.parametrize("supports_skipping_assignment", [True, False])
-def test_a_static_leader_in_place_of_its_former_self(supports_skipping_assignment: bool) -> None:
+def test_restarted_static_leader_skips_assignment(supports_skipping_assignment: bool) -> None:
     play = Play()
     play.stable("a", instance_id="i")
     heard = play.join(
@@ -243,7 +245,7 @@ def test_a_static_leader_in_place_of_its_former_self(supports_skipping_assignmen
     assert (play.group.leader, play.state) == ("a2", STABLE)
 
 
-def test_a_former_self_that_waits_is_fenced() -> None:
+def test_waiting_replaced_static_member_is_fenced() -> None:
     play = Play()
     play.stable("a")
     play.stable("b", instance_id="i")
@@ -263,7 +265,7 @@ def test_a_former_self_that_waits_is_fenced() -> None:
     assert again.answer is None
 
 
-def test_static_members_stay_where_they_do_not_join_again() -> None:
+def test_static_members_stay_without_rejoining() -> None:
     play = Play()
     play.stable("a")
     play.stable("b", instance_id="i", session_timeout_ms=600_000)
@@ -276,7 +278,7 @@ def test_static_members_stay_where_they_do_not_join_again() -> None:
     assert heard.assignment == b"B", "what it is assigned waits for it"
 
 
-def test_static_members_alone_that_do_not_join_keep_nobody_waiting() -> None:
+def test_absent_static_members_do_not_block_rebalance() -> None:
     play = Play()
     play.stable("a")
     play.stable("b", instance_id="i", session_timeout_ms=200_000)
@@ -288,7 +290,7 @@ def test_static_members_alone_that_do_not_join_keep_nobody_waiting() -> None:
     assert (play.state, play.members, play.group.generation) == (EMPTY, [], 3)
 
 
-def test_the_initial_rebalance_is_put_off_while_members_come() -> None:
+def test_initial_rebalance_is_delayed_while_members_join() -> None:
     play = Play(delay_ms=3_000)
     one = play.join(new_id="a", rebalance_timeout_ms=7_000)
     joined_at = []
@@ -303,7 +305,7 @@ def test_the_initial_rebalance_is_put_off_while_members_come() -> None:
     assert [told.member_id for told in one.answer.members] == list("abcde")
 
 
-def test_the_initial_rebalance_is_not_put_off_for_nobody() -> None:
+def test_initial_rebalance_is_not_extended_without_new_members() -> None:
     play = Play(delay_ms=3_000)
     one = play.join(new_id="a")
     play.wait(2_999)
@@ -313,7 +315,7 @@ def test_the_initial_rebalance_is_not_put_off_for_nobody() -> None:
 
 
 @pytest.mark.parametrize("asks", [True, False])
-def test_a_static_member_asks_for_the_assignment_of_its_former_self(asks: bool) -> None:
+def test_restarted_static_member_syncs_former_assignment(asks: bool) -> None:
     play = Play()
     long: dict[str, Any] = {"session_timeout_ms": 10 * REBALANCE_MS}
     play.stable("a", **long)

@@ -59,7 +59,7 @@ def said(
 
 
 @pytest.mark.parametrize("member", ["", "x"])
-def test_a_group_that_is_not_there(member: str) -> None:
+def test_missing_group_is_validated(member: str) -> None:
     assert said(None, member) == said(None, member, -7) == FINE, "a simple consumer makes it"
     assert said(None, member, 0) == "GROUP_ID_NOT_FOUND"
     assert said(None, member, 0, version=9) == "GROUP_ID_NOT_FOUND"
@@ -74,14 +74,14 @@ def test_a_group_without_members() -> None:
 
 
 @pytest.mark.parametrize("state", [PREPARING, STABLE])
-def test_members_commit_while_the_group_is_stable_or_joins_again(state: ClassicGroupState) -> None:
+def test_members_commit_in_stable_and_preparing_rebalance(state: ClassicGroupState) -> None:
     group = ClassicGroup(state)
     assert said(group, "a", 4) == said(group, "b", 4) == said(group, "b", 4, "i") == FINE
     assert resets_session(group)
 
 
 @pytest.mark.parametrize("state", [PREPARING, COMPLETING, STABLE])
-def test_others_do_not(state: ClassicGroupState) -> None:
+def test_foreign_members_and_generations_are_rejected(state: ClassicGroupState) -> None:
     group = ClassicGroup(state)
     assert said(group) == "UNKNOWN_MEMBER_ID", "a simple consumer"
     assert said(group, "x", 4) == said(group, "", 4) == "UNKNOWN_MEMBER_ID"
@@ -92,14 +92,14 @@ def test_others_do_not(state: ClassicGroupState) -> None:
     assert said(group, "", -1, "i") == "FENCED_INSTANCE_ID"
 
 
-def test_while_the_leader_assigns_nobody_commits() -> None:
+def test_commit_during_completing_rebalance_is_rejected() -> None:
     group = ClassicGroup(COMPLETING)
     assert said(group, "a", 4) == said(group, "b", 4, "i") == "REBALANCE_IN_PROGRESS"
     assert said(group, "a", 3) == "ILLEGAL_GENERATION", "that comes first"
     assert not resets_session(group)
 
 
-def test_a_group_that_is_deleted() -> None:
+def test_dead_group_rejects_commit() -> None:
     group = ClassicGroup(DEAD, roster=ClassicMembers())
     assert said(group) == said(group, "a", 4) == "COORDINATOR_NOT_AVAILABLE"
     assert not resets_session(empty())
@@ -113,7 +113,7 @@ def deleting(group: ClassicGroup | None) -> str:
     return FINE
 
 
-def test_whose_offsets_may_be_deleted() -> None:
+def test_offset_delete_is_validated_by_state() -> None:
     assert deleting(None) == deleting(ClassicGroup(DEAD)) == "GROUP_ID_NOT_FOUND"
     assert deleting(empty()) == deleting(empty(None)) == deleting(empty("connect")) == FINE
     for state in (PREPARING, COMPLETING, STABLE):

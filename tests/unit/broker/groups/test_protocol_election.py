@@ -18,11 +18,11 @@ from kproto.broker.groups.classic_members import select_protocol
         ([["range", "range"], ["range"]], "range"),
     ],
 )
-def test_the_most_wanted_of_those_that_all_support(members: list[list[str]], elected: str) -> None:
+def test_most_voted_common_protocol_is_selected(members: list[list[str]], elected: str) -> None:
     assert select_protocol(members) == elected
 
 
-def test_there_must_be_one() -> None:
+def test_no_common_protocol_raises() -> None:
     cases: list[list[list[str]]] = [[], [["a"], ["b"]], [[]]]
     for members in cases:
         with pytest.raises(ValueError, match="empty"):

@@ -358,7 +358,7 @@ def test_members_at_random(first: int) -> None:
 
 
 @pytest.mark.parametrize("seed", rest_slow(range(20), 5, 8))
-def test_what_is_seen_late_is_what_is_seen_at_once(seed: int) -> None:
+def test_late_advance_equals_timely_advance(seed: int) -> None:
     late, at_once = Schedule(seed, every_ms=False), Schedule(seed, every_ms=True)
     late.run()
     at_once.run()

@@ -13,7 +13,7 @@ from .classic_group_driver import DATE_MS, REBALANCE_MS, SESSION_MS, Play, heard
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 
 
-def test_every_member_gets_what_the_leader_assigned() -> None:
+def test_every_member_gets_its_assignment_of_the_leader() -> None:
     play = Play(delay_ms=1_000)
     for name in "abc":
         play.join(new_id=name)
@@ -32,7 +32,7 @@ def test_every_member_gets_what_the_leader_assigned() -> None:
     assert play.stored == ["Stable 1 a b c"]
 
 
-def test_whom_the_leader_leaves_out_keeps_nothing_of_the_generation_before() -> None:
+def test_member_without_assignment_loses_the_former_one() -> None:
     play = Play()
     play.stable("a", "b")
     for name in "ab":
@@ -43,7 +43,7 @@ def test_whom_the_leader_leaves_out_keeps_nothing_of_the_generation_before() -> 
     assert (answer.error, answer.assignment) == ("NONE", b"")
 
 
-def test_who_asks_twice_for_its_assignment_is_answered_twice() -> None:
+def test_repeated_sync_shares_the_result() -> None:
     play = Play()
     play.stable("a", "b")
     play.join("a")
@@ -65,7 +65,7 @@ def test_who_asks_twice_for_its_assignment_is_answered_twice() -> None:
         ({"protocol": "sticky", "generation": 0}, "ILLEGAL_GENERATION"),
     ],
 )
-def test_a_sync_that_is_refused(asked: dict[str, Any], error: str) -> None:
+def test_invalid_sync_is_rejected(asked: dict[str, Any], error: str) -> None:
     play = Play()
     play.stable("a")
     answer = play.sync("a", **asked).answer
@@ -73,7 +73,7 @@ def test_a_sync_that_is_refused(asked: dict[str, Any], error: str) -> None:
     assert answer.error == error
 
 
-def test_a_member_that_is_not_there() -> None:
+def test_unknown_member_is_rejected() -> None:
     play = Play()
     play.stable("a")
     answer = play.sync("b").answer
@@ -84,7 +84,7 @@ def test_a_member_that_is_not_there() -> None:
     assert play.heartbeat("b", generation=0) == "UNKNOWN_MEMBER_ID", "which is looked at first"
 
 
-def test_a_rebalance_answers_who_waits_for_an_assignment() -> None:
+def test_rebalance_answers_waiting_syncs() -> None:
     play = Play()
     play.stable("a", "b")
     play.join("a")
@@ -96,7 +96,7 @@ def test_a_rebalance_answers_who_waits_for_an_assignment() -> None:
     assert waits.answer.protocol is None
 
 
-def test_a_leader_that_does_not_assign() -> None:
+def test_leader_without_sync_is_removed() -> None:
     play = Play()
     play.stable("a", "b", session_timeout_ms=600_000)
     for name in "ab":
@@ -108,7 +108,7 @@ def test_a_leader_that_does_not_assign() -> None:
     assert (play.members, play.group.leader, play.state) == (["b"], "b", PREPARING)
 
 
-def test_a_member_that_asks_for_no_assignment() -> None:
+def test_member_without_sync_is_removed() -> None:
     play = Play()
     play.stable("a", "b", session_timeout_ms=600_000)
     for name in "ab":
@@ -120,7 +120,7 @@ def test_a_member_that_asks_for_no_assignment() -> None:
     assert (play.members, play.state) == (["a"], PREPARING)
 
 
-def test_who_waits_for_an_assignment_lives_on_without_heartbeats() -> None:
+def test_waiting_sync_keeps_session_alive() -> None:
     play = Play()
     play.stable("a", "b")
     for name in "ab":
@@ -138,7 +138,7 @@ def test_who_waits_for_an_assignment_lives_on_without_heartbeats() -> None:
     assert "b" not in play.members
 
 
-def test_a_session_goes_on_by_heartbeats_alone() -> None:
+def test_heartbeats_keep_session_alive() -> None:
     play = Play()
     play.stable("a", "b")
     for _ in range(3):
@@ -147,7 +147,7 @@ def test_a_session_goes_on_by_heartbeats_alone() -> None:
     assert play.members == ["a"]
 
 
-def test_the_last_session_empties_the_group() -> None:
+def test_last_expired_session_empties_the_group() -> None:
     play = Play()
     play.stable("a")
     play.wait(SESSION_MS - 1)
@@ -159,7 +159,7 @@ def test_the_last_session_empties_the_group() -> None:
     assert play.stored == ["Stable 1 a", "Empty 2"]
 
 
-def test_what_is_seen_late_happened_in_its_order() -> None:
+def test_late_advance_runs_deadlines_in_order() -> None:
     play, late = Play(), Play()
     for it in (play, late):
         it.stable("a", "b", "c", session_timeout_ms=20_000)
@@ -174,7 +174,7 @@ def test_what_is_seen_late_happened_in_its_order() -> None:
     assert late.stored == play.stored
 
 
-def test_leaving() -> None:
+def test_leave_returns_an_error_per_member() -> None:
     play = Play()
     play.stable("a", "b")
     play.stable("c", instance_id="i")
@@ -187,7 +187,7 @@ def test_leaving() -> None:
     assert play.group.static_ids == {}
 
 
-def test_who_leaves_while_it_waits_hears_so() -> None:
+def test_waiting_member_that_leaves_is_answered() -> None:
     play = Play()
     play.stable("a", "b")
     pending_join = play.join("b", protocols=protocols("range", metadata=b"x"))
@@ -204,7 +204,7 @@ def test_who_leaves_while_it_waits_hears_so() -> None:
     assert pending_sync.answer.error == "UNKNOWN_MEMBER_ID"
 
 
-def test_the_last_to_leave_empties_the_group() -> None:
+def test_last_leaving_member_empties_the_group() -> None:
     play = Play()
     play.stable("a", "b")
     play.leave("a", "b")
@@ -214,7 +214,7 @@ def test_the_last_to_leave_empties_the_group() -> None:
     assert play.group.generation == 4
 
 
-def test_who_waits_is_woken_by_an_answer_and_by_what_comes_earlier() -> None:
+def test_watchers_are_notified_of_results_and_earlier_deadlines() -> None:
     play = Play(delay_ms=3_000)
     play.join(new_id="a", rebalance_timeout_ms=0)
     assert play.wakes == 1, "there is something to wait for"
@@ -226,7 +226,7 @@ def test_who_waits_is_woken_by_an_answer_and_by_what_comes_earlier() -> None:
     assert play.wakes == 2
 
 
-def test_a_heartbeat_of_a_shorter_session_wakes_who_waits() -> None:
+def test_heartbeat_with_shorter_session_notifies_watchers() -> None:
     play = Play()
     play.stable("a", "b", "c", session_timeout_ms=30_000)
     play.join("a")
@@ -238,13 +238,13 @@ def test_a_heartbeat_of_a_shorter_session_wakes_who_waits() -> None:
     assert before > 1_000
 
 
-def test_without_a_rebalance_timeout_nobody_is_waited_for() -> None:
+def test_zero_rebalance_timeout_waits_for_no_member() -> None:
     play = Play()
     play.join(new_id="a", rebalance_timeout_ms=-5)
     assert (play.state, play.members) == (EMPTY, []), "it sent no SyncGroup within 0 ms"
 
 
-def test_topics_that_members_read() -> None:
+def test_subscribed_topics_of_members() -> None:
     def metadata(*topics: str, version: int = 1) -> bytes:
         names = b"".join(len(it).to_bytes(2) + it.encode() for it in topics)
         return version.to_bytes(2, signed=True) + len(topics).to_bytes(4) + names + b"\xff" * 4
@@ -268,7 +268,7 @@ def test_topics_that_members_read() -> None:
     assert not group.is_subscribed_to("x")
 
 
-def test_a_commit_of_a_new_member_lets_its_session_be_over_sooner() -> None:
+def test_commit_of_new_member_starts_session_timeout() -> None:
     play = Play()
     play.stable("a", session_timeout_ms=600_000)
     play.join(new_id="b")
@@ -279,7 +279,7 @@ def test_a_commit_of_a_new_member_lets_its_session_be_over_sooner() -> None:
     assert play.wakes == wakes + 1, "who waits has to look sooner"
 
 
-def test_a_generation_is_stored_with_the_time_at_which_its_leader_began_to_assign() -> None:
+def test_generation_is_stored_with_time_of_completing_rebalance() -> None:
     play = Play()
     play.join(new_id="a")
     play.wait(500)

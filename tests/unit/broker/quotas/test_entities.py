@@ -40,7 +40,7 @@ ORDER = [
 
 
 @given(st.sets(st.sampled_from(range(len(ORDER)))))
-def test_the_first_of_the_order_counts(places: set[int]) -> None:
+def test_most_specific_quota_applies(places: set[int]) -> None:
     table = QuotaTable()
     for place in places:
         table.set(ORDER[place], KEY, float(place + 1))
@@ -57,7 +57,7 @@ def test_the_first_of_the_order_counts(places: set[int]) -> None:
     assert limit.client_id == ("c" if "client-id" in kinds else "")
 
 
-def test_quotas_of_others_do_not_count() -> None:
+def test_quotas_of_other_entities_do_not_apply() -> None:
     table = QuotaTable()
     table.set(entity(user="v"), KEY, 1.0)
     table.set(entity(client="d"), KEY, 1.0)
@@ -65,7 +65,7 @@ def test_quotas_of_others_do_not_count() -> None:
     assert table.limit(KEY, "u", "c") is None
 
 
-def test_a_quota_is_taken_away() -> None:
+def test_quota_is_removed() -> None:
     table = QuotaTable()
     table.set(entity(user="u"), KEY, 1.0)
     table.set(entity(user="u"), KEY, None)
@@ -82,7 +82,7 @@ def test_a_quota_is_taken_away() -> None:
         ((("blub", "x"),), "unknown entity type 'blub'"),
     ],
 )
-def test_entities_that_are_refused(parts: Entity, why: str) -> None:
+def test_invalid_entities_are_rejected(parts: Entity, why: str) -> None:
     assert why in (entity_error(parts) or "")
     assert all(entity_error(of) is None for of in ORDER)
 
@@ -130,7 +130,7 @@ def test_filters(named: Any, typed: tuple[str, ...], expected: list[Entity]) -> 
         assert found == [of for of in expected if not strict or (parts and len(of) == parts)]
 
 
-def test_every_pair_of_names_is_an_entity_of_its_own() -> None:
+def test_every_pair_of_names_is_one_entity() -> None:
     table = QuotaTable()
     for number, (user, client) in enumerate(itertools.product("ab", repeat=2)):
         table.set(entity(user=user, client=client), KEY, float(number + 1))

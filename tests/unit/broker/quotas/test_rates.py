@@ -15,7 +15,7 @@ def rate() -> WindowedRate:
     return WindowedRate(11, 1000)
 
 
-def test_what_is_taken_first_is_spread_over_the_windows_before() -> None:
+def test_first_sample_is_spread_over_missing_windows() -> None:
     one = rate()
     one.record(1000, T)
     assert one.span_ms(T) == 10_000
@@ -26,7 +26,7 @@ def test_what_is_taken_first_is_spread_over_the_windows_before() -> None:
     assert one.throttle_ms(99, T) == round(1 / 99 * 10_000)
 
 
-def test_what_is_older_than_the_windows_is_forgotten() -> None:
+def test_samples_older_than_the_windows_are_dropped() -> None:
     one = rate()
     one.record(1000, T)
     assert one.rate(T + 10_999) > 0
@@ -34,7 +34,7 @@ def test_what_is_older_than_the_windows_is_forgotten() -> None:
     assert one.is_idle(T + 11_000)
 
 
-def test_what_is_taken_back() -> None:
+def test_negative_value_is_subtracted() -> None:
     one = rate()
     one.record(1000, T)
     one.record(-1000, T)
@@ -46,7 +46,7 @@ def test_what_is_taken_back() -> None:
     st.lists(st.tuples(st.integers(0, 1500), st.integers(1, 1000)), min_size=1, max_size=60),
     st.integers(1, 500),
 )
-def test_the_wait_is_what_the_span_lacks(taken: list[tuple[int, int]], limit: int) -> None:
+def test_throttle_time_extends_the_span(taken: list[tuple[int, int]], limit: int) -> None:
     one, now_ms = rate(), T
     for pause_ms, value in taken:
         now_ms += pause_ms
@@ -57,7 +57,7 @@ def test_the_wait_is_what_the_span_lacks(taken: list[tuple[int, int]], limit: in
 
 
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 100)), max_size=60))
-def test_the_rate_is_what_was_taken_within_the_windows(taken: list[tuple[int, int]]) -> None:
+def test_rate_counts_samples_within_the_windows(taken: list[tuple[int, int]]) -> None:
     one, now_ms = rate(), T
     events: list[tuple[int, int]] = []
     for pause_ms, value in taken:
@@ -91,7 +91,7 @@ def quota_manager(**quotas: float) -> ClientQuotaManager:
     return ClientQuotaManager(table, 11, 1000, 30_000)
 
 
-def test_nobody_waits_without_a_quota() -> None:
+def test_no_throttle_without_quota() -> None:
     nothing = quota_manager()
     assert nothing.record_produce("u", "c", 1 << 30, T) == 0
     assert nothing.record_request_time("u", "c", 100.0, T) == 0
@@ -101,14 +101,14 @@ def test_nobody_waits_without_a_quota() -> None:
     assert quota.throttle_ms == 0
 
 
-def test_a_default_counts_for_each_user_by_itself() -> None:
+def test_default_quota_is_measured_per_user() -> None:
     meters = quota_manager(producer_byte_rate=100)
     assert meters.record_produce("u", "c", 2000, T) == 10_000
     assert meters.record_produce("u", "other client", 0, T) == 10_000, "the quota is of the user"
     assert meters.record_produce("v", "c", 900, T) == 0
 
 
-def test_no_wait_is_longer_than_is_set() -> None:
+def test_throttle_time_is_limited() -> None:
     meters = quota_manager(producer_byte_rate=1, request_percentage=1)
     assert meters.record_produce("u", "c", 1 << 30, T) == 30_000
     assert meters.record_request_time("u", "c", 100.0, T) == 1000, (
@@ -122,12 +122,12 @@ def test_the_time_of_requests_is_a_percentage_of_one_thread() -> None:
     assert meters.record_request_time("u", "c", 0.05, T) == 500
 
 
-def test_what_one_response_may_have() -> None:
+def test_max_fetch_bytes_of_a_quota() -> None:
     assert quota_manager(consumer_byte_rate=100).max_fetch_bytes("u", "c") == 1000
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_partitions_made_beyond_the_quota(strict: bool) -> None:
+def test_partition_mutations_beyond_the_quota(strict: bool) -> None:
     meters = quota_manager(controller_mutation_rate=1)
     first = meters.mutation_quota("u", "c", T, strict=strict)
     assert first.take(15), "what goes below zero is done once"
@@ -139,7 +139,7 @@ def test_partitions_made_beyond_the_quota(strict: bool) -> None:
     assert later.take(1)
 
 
-def test_meters_of_those_that_are_gone_are_dropped() -> None:
+def test_idle_meters_are_dropped() -> None:
     meters = ClientQuotaManager(QuotaTable(), 11, 1000, 30_000)
     meters.table.set((("client-id", None),), "producer_byte_rate", 1000.0)
     for number in range(10_001):
@@ -147,7 +147,7 @@ def test_meters_of_those_that_are_gone_are_dropped() -> None:
     assert len(meters._rates) < 2000
 
 
-def test_too_many_buckets_forget_nothing_that_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_used_buckets_are_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kproto.broker.quotas.client_quota_manager._MOST_METERS", 1)
     table = QuotaTable()
     table.set((("user", "large"),), "controller_mutation_rate", 1000)

@@ -72,7 +72,7 @@ def serves(connection: RawConnection) -> bool:
 @pytest.mark.parametrize("kind", ["SASL_PLAINTEXT", "SASL_SSL"])
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_each_mechanism_lets_in(
+def test_each_mechanism_authenticates(
     broker: ThreadedBroker, kind: str, mechanism: str, version: int
 ) -> None:
     with connect(broker, kind) as connection:
@@ -81,7 +81,7 @@ def test_each_mechanism_lets_in(
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
-def test_each_mechanism_lets_in_by_tokens_without_a_header(
+def test_each_mechanism_authenticates_without_headers(
     broker: ThreadedBroker, mechanism: str
 ) -> None:
     with connect(broker) as connection:
@@ -95,7 +95,7 @@ def test_a_wrong_password_without_a_header_closes_the_connection(broker: Threade
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_wrong_password_is_answered_and_then_the_connection_is_closed(
+def test_wrong_password_gets_an_error_before_close(
     broker: ThreadedBroker, mechanism: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG), connect(broker) as connection:
@@ -110,7 +110,7 @@ def test_a_wrong_password_is_answered_and_then_the_connection_is_closed(
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_another_mechanism_is_answered_with_the_list(broker: ThreadedBroker, version: int) -> None:
+def test_unsupported_mechanism_gets_the_enabled_ones(broker: ThreadedBroker, version: int) -> None:
     with connect(broker) as connection:
         answer = connection.exchange(SaslHandshakeRequest(mechanism="GSSAPI"), version)
         assert (answer.error_code, tuple(answer.mechanisms)) == (33, ALL_MECHANISMS)
@@ -122,7 +122,7 @@ def test_another_mechanism_is_answered_with_the_list(broker: ThreadedBroker, ver
     [MetadataRequest(), ProduceRequest(acks=-1), SaslAuthenticateRequest()],
     ids=lambda request: type(request).__name__,
 )
-def test_anything_else_before_closes_the_connection(
+def test_request_before_authentication_closes_the_connection(
     broker: ThreadedBroker,
     request_: Request[object],  # type: ignore[type-var]
 ) -> None:
@@ -131,7 +131,7 @@ def test_anything_else_before_closes_the_connection(
         assert is_closed(connection)
 
 
-def test_versions_may_be_asked_before_once(broker: ThreadedBroker) -> None:
+def test_api_versions_is_allowed_once_before_authentication(broker: ThreadedBroker) -> None:
     versions = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
     with connect(broker) as connection:
         assert connection.exchange(ApiVersionsRequest(), 3).error_code == 42, "no software name"
@@ -145,7 +145,7 @@ def test_versions_may_be_asked_before_once(broker: ThreadedBroker) -> None:
         assert is_closed(connection)
 
 
-def test_where_a_token_is_due_the_others_are_refused(broker: ThreadedBroker) -> None:
+def test_other_requests_in_place_of_a_token_are_rejected(broker: ThreadedBroker) -> None:
     for wrong in (SaslHandshakeRequest(mechanism="PLAIN"), ApiVersionsRequest()):
         with connect(broker) as connection:
             connection.exchange(SaslHandshakeRequest(mechanism="PLAIN"), 1)
@@ -155,7 +155,7 @@ def test_where_a_token_is_due_the_others_are_refused(broker: ThreadedBroker) -> 
 
 
 @pytest.mark.parametrize("kind", ["PLAINTEXT", "SSL"])
-def test_where_there_is_no_sasl_it_is_an_illegal_state(broker: ThreadedBroker, kind: str) -> None:
+def test_handshake_without_sasl_is_illegal_state(broker: ThreadedBroker, kind: str) -> None:
     with connect(broker, kind) as connection:
         shaken = connection.exchange(SaslHandshakeRequest(mechanism="PLAIN"), 1)
         assert (shaken.error_code, list(shaken.mechanisms)) == (34, [])
@@ -167,14 +167,14 @@ def test_where_there_is_no_sasl_it_is_an_illegal_state(broker: ThreadedBroker, k
         assert serves(connection)
 
 
-def test_a_handshake_that_is_not_due_is_an_illegal_state_too(broker: ThreadedBroker) -> None:
+def test_unexpected_handshake_is_illegal_state(broker: ThreadedBroker) -> None:
     with connect(broker) as connection:
         sign_in(connection, exchange_of("PLAIN"))
         assert connection.exchange(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 34
         assert serves(connection)
 
 
-def test_little_is_read_of_who_is_not_in(broker: ThreadedBroker) -> None:
+def test_unauthenticated_requests_have_a_size_limit(broker: ThreadedBroker) -> None:
     with connect(broker) as connection:
         connection.send_bytes((600_000).to_bytes(4, "big"))
         assert is_closed(connection)
@@ -192,9 +192,7 @@ def test_half_a_request_closes_the_connection(broker: ThreadedBroker, data: byte
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_metadata_tells_the_address_of_the_listener_that_was_taken(
-    broker: ThreadedBroker, kind: str
-) -> None:
+def test_metadata_has_endpoints_of_the_listener(broker: ThreadedBroker, kind: str) -> None:
     with connect(broker, kind) as connection:
         if "SASL" in kind:
             sign_in(connection, exchange_of("SCRAM-SHA-256"))
@@ -202,7 +200,7 @@ def test_metadata_tells_the_address_of_the_listener_that_was_taken(
     assert f"{node.host}:{node.port}" == broker.call(lambda it: it.bootstrap_of(kind))
 
 
-def test_the_log_names_who_asks(broker: ThreadedBroker, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_names_the_principal(broker: ThreadedBroker, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "kproto.broker"), connect(broker) as connection:
         sign_in(connection, exchange_of("PLAIN"))
         serves(connection)
@@ -211,7 +209,7 @@ def test_the_log_names_who_asks(broker: ThreadedBroker, caplog: pytest.LogCaptur
     assert PASSWORDS["alice"] not in caplog.text
 
 
-def test_an_answer_can_be_lost_on_purpose() -> None:
+def test_sasl_response_can_be_lost_by_a_fault() -> None:
     with threaded_broker(settings()) as broker:
         broker.call(
             lambda it: it.control(
@@ -227,7 +225,7 @@ def test_an_answer_can_be_lost_on_purpose() -> None:
 # Sessions
 
 
-def test_a_session_ends_and_is_renewed_by_the_clock() -> None:
+def test_session_expires_and_is_reauthenticated() -> None:
     clock = ManualClock()
     with threaded_broker(settings(sasl_session_lifetime_ms=10_000), clock=clock) as broker:
         with connect(broker) as connection:
@@ -247,7 +245,7 @@ def test_a_session_ends_and_is_renewed_by_the_clock() -> None:
             assert serves(connection)
 
 
-def test_a_session_is_renewed_by_its_own_mechanism_and_user() -> None:
+def test_reauthentication_needs_same_mechanism_and_user() -> None:
     clock = ManualClock()
     with threaded_broker(settings(sasl_session_lifetime_ms=10_000), clock=clock) as broker:
         with connect(broker) as connection:
@@ -268,7 +266,7 @@ def test_a_session_is_renewed_by_its_own_mechanism_and_user() -> None:
             assert is_closed(connection)
 
 
-def test_a_session_ends_with_its_token() -> None:
+def test_session_expires_with_its_token() -> None:
     clock = ManualClock()
     with (
         threaded_broker(settings(), clock=clock) as broker,

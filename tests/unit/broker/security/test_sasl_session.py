@@ -7,7 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from kproto.broker.principals import Principal
-from kproto.broker.security.sasl_session import ADMITTED, CredentialStore, SaslSession, SaslState
+from kproto.broker.security.sasl_session import (
+    ALLOWED_REQUESTS,
+    CredentialStore,
+    SaslSession,
+    SaslState,
+)
 from kproto.broker.security.tokens import DelegationTokens, Token
 from kproto.broker.security.users import Users
 from kproto.protocol.sasl import (
@@ -51,7 +56,7 @@ class Side:
         return NOW_MS + round(self.passed * 1000)
 
     def admits(self, api_key: int) -> bool:
-        return self.it.admit(api_key, self.now()) is None
+        return self.it.check_request(api_key, self.now()) is None
 
     def choose(self, mechanism: str, version: int = 1) -> bool:
         assert self.admits(HANDSHAKE)
@@ -63,9 +68,9 @@ class Side:
         while True:
             assert self.admits(AUTHENTICATE)
             answer = self.it.take(token, self.now, self.now_ms)
-            if answer.api_error is not None:
+            if answer.error_message is not None:
                 assert self.it.phase is SaslState.ENDED
-                return answer.api_error
+                return answer.error_message
             if self.it.phase is SaslState.OPEN:
                 exchange.next(answer.token)
                 assert exchange.done
@@ -121,23 +126,23 @@ def refused(side: Side) -> None:
     ],
 )
 @pytest.mark.parametrize("api_key", [PRODUCE, METADATA, HANDSHAKE, VERSIONS, AUTHENTICATE, 999])
-def test_each_phase_takes_what_the_table_says(
+def test_each_state_allows_the_requests_of_the_table(
     reach: Callable[[Side], None], phase: SaslState, api_key: int
 ) -> None:
     side = Side()
     reach(side)
     assert side.it.phase is phase
-    assert side.admits(api_key) == (api_key in (ADMITTED[phase] or ()))
+    assert side.admits(api_key) == (api_key in (ALLOWED_REQUESTS[phase] or ()))
 
 
-def test_no_phase_before_the_last_takes_more_than_the_three_requests_of_kip_43() -> None:
+def test_states_before_open_allow_kip_43_requests_only() -> None:
     for phase in SaslState:
-        admitted = ADMITTED[phase]
+        admitted = ALLOWED_REQUESTS[phase]
         assert (admitted is None) == (phase is SaslState.OPEN)
         assert (admitted or set()) <= {HANDSHAKE, VERSIONS, AUTHENTICATE}
 
 
-def test_a_refused_api_versions_may_be_asked_again_and_an_answered_one_not() -> None:
+def test_api_versions_is_allowed_again_only_after_an_error() -> None:
     side = Side()
     assert side.admits(VERSIONS)
     assert side.admits(VERSIONS)
@@ -145,7 +150,7 @@ def test_a_refused_api_versions_may_be_asked_again_and_an_answered_one_not() -> 
     assert not side.admits(VERSIONS)
 
 
-def test_a_client_that_came_in_may_ask_anything() -> None:
+def test_authenticated_client_may_send_any_request() -> None:
     side = open_side()
     assert all(side.admits(key) for key in (PRODUCE, METADATA, VERSIONS, HANDSHAKE, AUTHENTICATE))
     assert side.it.phase is SaslState.OPEN, "a handshake that is not due is for the handler"
@@ -155,7 +160,7 @@ def test_a_client_that_came_in_may_ask_anything() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
-def test_each_mechanism_tells_who_came(mechanism: str) -> None:
+def test_each_mechanism_yields_the_principal(mechanism: str) -> None:
     side = Side()
     side.sign_in(exchange_of(mechanism))
     assert side.it.identity is not None
@@ -163,7 +168,7 @@ def test_each_mechanism_tells_who_came(mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
-def test_a_listener_takes_its_own_mechanisms_alone(mechanism: str) -> None:
+def test_listener_accepts_its_mechanisms_only(mechanism: str) -> None:
     others = tuple(each for each in ALL_MECHANISMS if each != mechanism)
     side = Side(mechanisms=others)
     assert not side.choose(mechanism)
@@ -187,7 +192,7 @@ def test_a_listener_takes_its_own_mechanisms_alone(mechanism: str) -> None:
         ),
     ],
 )
-def test_a_wrong_password_is_told_in_kafkas_words_and_so_is_a_user_that_is_not_there(
+def test_wrong_password_and_unknown_user_get_kafkas_message(
     name: str, mechanism: str, told: str
 ) -> None:
     side = Side()
@@ -195,15 +200,15 @@ def test_a_wrong_password_is_told_in_kafkas_words_and_so_is_a_user_that_is_not_t
     assert side.it.identity is None
 
 
-def test_a_token_that_is_refused_is_told_first_and_then_ends() -> None:
+def test_rejected_bearer_token_gets_error_token_first() -> None:
     side = Side()
     side.passed = 3600
     assert side.choose("OAUTHBEARER")
     answer = side.it.take(bearer(NOW_MS).first(), side.now, side.now_ms)
-    assert (answer.token, answer.api_error) == (b'{"status":"invalid_token"}', None)
+    assert (answer.token, answer.error_message) == (b'{"status":"invalid_token"}', None)
     assert side.admits(AUTHENTICATE)
     answer = side.it.take(b"\x01", side.now, side.now_ms)
-    assert answer.api_error == '{"status":"invalid_token"}'
+    assert answer.error_message == '{"status":"invalid_token"}'
     assert side.it.phase is SaslState.ENDED
 
 
@@ -218,21 +223,21 @@ def test_a_token_that_is_refused_is_told_first_and_then_ends() -> None:
         (b"\0alice\0\xff", "Authentication failed: Invalid username or password"),
     ],
 )
-def test_what_is_wrong_with_a_token_of_plain_is_told(token: bytes, told: str) -> None:
+def test_malformed_plain_token_gets_kafkas_message(token: bytes, told: str) -> None:
     side = Side()
     side.choose("PLAIN")
-    assert side.it.take(token, side.now, side.now_ms).api_error == told
+    assert side.it.take(token, side.now, side.now_ms).error_message == told
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
 @pytest.mark.parametrize("token", [b"", b"\xff", b"\0", b"n,,", b"x" * 1000])
-def test_a_broken_token_is_a_refusal_that_shows_none_of_it(mechanism: str, token: bytes) -> None:
+def test_broken_token_is_rejected_without_showing_it(mechanism: str, token: bytes) -> None:
     side = Side()
     side.choose(mechanism)
     answer = side.it.take(token, side.now, side.now_ms)
-    assert answer.api_error is not None
+    assert answer.error_message is not None
     assert answer.fault is not None
-    assert "xxx" not in answer.api_error + answer.fault
+    assert "xxx" not in answer.error_message + answer.fault
     assert side.it.phase is SaslState.ENDED
 
 
@@ -263,7 +268,7 @@ def giving(principal: object, expires_at_ms: object = None) -> BearerValidator:
         pytest.param(giving("alice", "9"), id="a time as text"),
     ],
 )
-def test_a_validator_that_fails_refuses_and_its_words_are_not_shown(
+def test_failing_validator_rejects_without_its_message(
     validate: BearerValidator, caplog: pytest.LogCaptureFixture
 ) -> None:
     side = Side(validate=validate)
@@ -278,14 +283,14 @@ def test_a_validator_that_fails_refuses_and_its_words_are_not_shown(
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
-def test_a_session_has_no_end_unless_one_is_set(mechanism: str) -> None:
+def test_session_has_no_limit_by_default(mechanism: str) -> None:
     side = Side()
     lifetime = side.sign_in(exchange_of(mechanism))
     assert lifetime == (60_000 if mechanism == "OAUTHBEARER" else 0), "but a token has one"
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
-def test_a_set_end_is_told_and_kept(mechanism: str) -> None:
+def test_session_lifetime_is_returned_and_enforced(mechanism: str) -> None:
     side = Side(lifetime_ms=5000)
     assert side.sign_in(exchange_of(mechanism)) == 5000
     side.passed = 5.0
@@ -295,19 +300,19 @@ def test_a_set_end_is_told_and_kept(mechanism: str) -> None:
     assert not side.admits(HANDSHAKE), "it has ended"
 
 
-def test_the_sooner_of_a_token_and_of_the_setting_ends_a_session() -> None:
+def test_earlier_of_token_and_setting_limits_session() -> None:
     assert Side(lifetime_ms=90_000).sign_in(bearer(NOW_MS, lifetime_ms=60_000)) == 60_000
     assert Side(lifetime_ms=30_000).sign_in(bearer(NOW_MS, lifetime_ms=60_000)) == 30_000
 
 
-def test_a_token_that_ends_beyond_all_times_is_a_long_session() -> None:
+def test_session_lifetime_is_capped() -> None:
     side = Side(validate=lambda token: BearerIdentity("alice", 10**40))
     assert side.sign_in(bearer(NOW_MS)) == 2**63 - 1
     assert side.admits(METADATA)
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
-def test_a_session_goes_on_that_is_renewed(mechanism: str) -> None:
+def test_reauthenticated_session_continues(mechanism: str) -> None:
     side = open_side(mechanism, 5000)
     side.passed = 4.0
     assert side.sign_in(exchange_of(mechanism)) == 5000
@@ -315,37 +320,37 @@ def test_a_session_goes_on_that_is_renewed(mechanism: str) -> None:
     assert side.admits(METADATA)
 
 
-def test_a_session_that_has_ended_can_still_be_renewed() -> None:
+def test_expired_session_can_be_reauthenticated() -> None:
     side = open_side(lifetime_ms=5000)
     side.passed = 60.0
     assert side.sign_in(password("PLAIN")) == 5000
     assert side.admits(METADATA)
 
 
-def test_nothing_else_passes_while_it_is_renewed() -> None:
+def test_other_requests_during_reauthentication_close() -> None:
     side = open_side(lifetime_ms=5000)
     side.choose("PLAIN")
     assert not side.admits(METADATA)
     assert not side.admits(PRODUCE)
 
 
-def test_it_is_renewed_by_the_same_mechanism() -> None:
+def test_reauthentication_by_other_mechanism_closes() -> None:
     side = open_side(lifetime_ms=5000)
     assert side.choose("SCRAM-SHA-256"), "Kafka answers the handshake"
     assert side.it.phase is SaslState.OTHER_MECHANISM
-    reason = side.it.admit(AUTHENTICATE, side.now())
+    reason = side.it.check_request(AUTHENTICATE, side.now())
     assert reason == "it must authenticate again by the mechanism that it had, PLAIN"
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
-def test_it_is_renewed_by_the_same_principal(mechanism: str) -> None:
+def test_reauthentication_by_other_principal_fails(mechanism: str) -> None:
     side = open_side(mechanism, 5000)
     assert side.sign_in(exchange_of(mechanism, "bob")) == (
         "Cannot change principals during re-authentication from User.alice: User.bob"
     )
 
 
-def test_a_wrong_password_ends_it() -> None:
+def test_failed_reauthentication_closes() -> None:
     side = open_side("SCRAM-SHA-256", 5000)
     assert side.sign_in(password("SCRAM-SHA-256", secret="guessed")) == (
         "Authentication failed during re-authentication due to invalid credentials with SASL"
@@ -353,7 +358,7 @@ def test_a_wrong_password_ends_it() -> None:
     )
 
 
-def test_it_is_renewed_once_in_a_second() -> None:
+def test_reauthentication_is_limited_to_once_a_second() -> None:
     side = open_side(lifetime_ms=5000)
     side.sign_in(password("PLAIN"))
     side.passed = 0.9
@@ -378,7 +383,7 @@ def token_authenticated(mechanism: str, token: Token, mac: str | None = None) ->
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_delegation_token_lets_in_its_owner_until_it_ends(mechanism: str) -> None:
+def test_delegation_token_authenticates_until_it_expires(mechanism: str) -> None:
     tokens, token = tokens_with_one()
     side = Side(tokens=tokens)
     assert side.sign_in(token_authenticated(mechanism, token)) == 10_000
@@ -389,7 +394,7 @@ def test_a_delegation_token_lets_in_its_owner_until_it_ends(mechanism: str) -> N
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_wrong_hmac_or_a_token_that_has_ended_lets_nobody_in(mechanism: str) -> None:
+def test_wrong_hmac_or_expired_token_is_rejected(mechanism: str) -> None:
     tokens, token = tokens_with_one()
     assert isinstance(
         Side(tokens=tokens).sign_in(token_authenticated(mechanism, token, "guessed")), str
@@ -399,7 +404,7 @@ def test_a_wrong_hmac_or_a_token_that_has_ended_lets_nobody_in(mechanism: str) -
     assert isinstance(late.sign_in(token_authenticated(mechanism, token)), str)
 
 
-def test_the_id_of_a_token_is_no_user_and_a_user_is_no_token() -> None:
+def test_token_ids_and_users_are_separate() -> None:
     tokens, token = tokens_with_one()
     as_user = client_exchange("SCRAM-SHA-256", Credentials(token.token_id, token.hmac_text))
     assert isinstance(Side(tokens=tokens).sign_in(as_user), str)

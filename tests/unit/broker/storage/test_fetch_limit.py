@@ -19,7 +19,7 @@ def log_of(count: int) -> MemoryLog:
     return log
 
 
-def test_what_one_takes_the_next_has_not() -> None:
+def test_partitions_share_the_limit() -> None:
     limit = FetchLimit(3 * SIZE + 1, at_least_one=True)
     taken = [limit.read(log_of(2), 0, 1000).size for _ in range(3)]
     assert taken == [2 * SIZE, SIZE, 0]
@@ -33,7 +33,7 @@ def test_only_the_first_batch_may_be_larger_than_the_limit() -> None:
     assert FetchLimit(1, at_least_one=False).read(log_of(1), 0, 1000).size == 0
 
 
-def test_an_empty_log_and_an_error_take_nothing() -> None:
+def test_empty_reads_and_errors_use_no_limit() -> None:
     limit = FetchLimit(1, at_least_one=True)
     assert limit.read(log_of(0), 0, 1000).size == 0
     with pytest.raises(BrokerResponseError, match="OFFSET_OUT_OF_RANGE"):

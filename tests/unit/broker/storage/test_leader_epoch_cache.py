@@ -27,7 +27,7 @@ def test_an_epoch_ends_where_the_next_begins() -> None:
     assert history.end_of(6, 30) is None
 
 
-def test_an_epoch_in_which_nothing_was_written_gives_way() -> None:
+def test_epoch_without_records_is_replaced() -> None:
     history = LeaderEpochCache()
     history.begin(1, 10)
     history.begin(2, 10)
@@ -44,7 +44,7 @@ def test_after_a_truncation_the_new_epoch_begins_at_the_new_end() -> None:
     assert history.end_of(0, 5) == EpochEnd(0, 4)
 
 
-def test_an_epoch_before_the_first_that_is_known_ends_where_that_begins() -> None:
+def test_epoch_before_the_first_ends_at_its_start() -> None:
     history = LeaderEpochCache()
     history.begin(4, 0)
     assert history.end_of(3, 9) == EpochEnd(3, 0)
@@ -52,7 +52,7 @@ def test_an_epoch_before_the_first_that_is_known_ends_where_that_begins() -> Non
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 9)), max_size=20))
-def test_each_offset_is_in_the_epoch_whose_end_is_behind_it(
+def test_offset_belongs_to_epoch_that_ends_after_it(
     steps: list[tuple[int, int]],
 ) -> None:
     history, written, end = LeaderEpochCache(), [], 0

@@ -60,14 +60,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_refused(what: str) -> None:
+def test_invalid_batches_are_rejected(what: str) -> None:
     records, name = REFUSED[what]
     with pytest.raises(BrokerResponseError) as caught:
         append(records)
     assert caught.value.name == name
 
 
-def test_refused_batches_leave_no_trace() -> None:
+def test_rejected_batches_change_nothing() -> None:
     partition = Partition(0)
     for records, _ in REFUSED.values():
         with pytest.raises(BrokerResponseError):
@@ -81,15 +81,15 @@ def test_refused_batches_leave_no_trace() -> None:
     [GOOD, batch_bytes(timestamp=0), batch_bytes(timestamp=-1), batch_bytes(timestamp=NOW + 1000)],
     ids=["plain", "1970", "no timestamp", "soon"],
 )
-def test_taken(records: bytes) -> None:
+def test_valid_batches_are_appended(records: bytes) -> None:
     assert append(records) == (0, -1, 0)
 
 
-def test_a_cut_second_batch_is_ignored() -> None:
+def test_truncated_second_batch_is_ignored() -> None:
     assert append(GOOD + GOOD[:-1]) == (0, -1, 0)
 
 
-def test_zstd_came_with_version_7() -> None:
+def test_zstd_needs_version_7() -> None:
     records = batch_bytes(compression="zstd")
     with pytest.raises(BrokerResponseError, match="UNSUPPORTED_COMPRESSION_TYPE"):
         append(records, version=6)
@@ -194,12 +194,12 @@ def test_message_sets_and_log_append_time() -> None:
             append(records, version=version, config=config)
 
 
-def test_log_append_time_takes_the_future_too() -> None:
+def test_log_append_time_accepts_future_timestamps() -> None:
     config = TopicConfig({"message.timestamp.type": "LogAppendTime"}, LARGEST)
     assert append(batch_bytes(timestamp=NOW + 2 * HOUR_MS), config=config) == (0, NOW, 0)
 
 
-def test_a_duplicate_gets_the_answer_of_the_first_time() -> None:
+def test_duplicate_gets_result_of_first_append() -> None:
     partition = Partition(0)
     config = TopicConfig({}, LARGEST)
     batches = [
@@ -222,7 +222,7 @@ def test_a_duplicate_gets_the_answer_of_the_first_time() -> None:
         )
 
 
-def test_a_producer_is_unknown_a_day_after_its_last_batch() -> None:
+def test_producer_expires_a_day_after_its_last_batch() -> None:
     partition = Partition(0)
     config = TopicConfig({}, LARGEST)
     day = config.producer_id_expiration_ms
@@ -234,7 +234,7 @@ def test_a_producer_is_unknown_a_day_after_its_last_batch() -> None:
     assert partition.log.end_offset == 2
 
 
-def test_what_is_stored_as_it_came_is_not_decompressed() -> None:
+def test_unchanged_batches_are_not_decompressed() -> None:
     """Noise in place of the records: whoever looked at them would raise."""
     noise = bytearray(batch_bytes(3, compression="gzip", producer_id=7, producer_epoch=0))
     noise[61:] = bytes(len(noise) - 61)
@@ -251,7 +251,7 @@ def test_what_is_stored_as_it_came_is_not_decompressed() -> None:
 
 @pytest.mark.parametrize("wanted", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
-def test_a_topic_with_a_codec_of_its_own(codec: str, wanted: str) -> None:
+def test_topic_codec_recompresses_batches(codec: str, wanted: str) -> None:
     partition = Partition(0)
     config = TopicConfig({"compression.type": wanted}, LARGEST)
     expected = "none" if wanted == "uncompressed" else wanted
@@ -272,7 +272,7 @@ def test_a_topic_with_a_codec_of_its_own(codec: str, wanted: str) -> None:
     assert [record.timestamp - TIMESTAMP for record in records] == [0, 1, 2, 0, 1, 2, 0, 1]
 
 
-def test_a_batch_that_grows_too_large_is_refused() -> None:
+def test_batch_too_large_after_recompression_is_rejected() -> None:
     sent = batch_bytes(value=bytes(LARGEST), compression="gzip")
     assert append(sent) == (0, -1, 0)
     with pytest.raises(BrokerResponseError, match="MESSAGE_TOO_LARGE"):
@@ -280,7 +280,7 @@ def test_a_batch_that_grows_too_large_is_refused() -> None:
 
 
 @pytest.mark.parametrize("policy", ["compact", "compact,delete", "delete, compact"])
-def test_a_compacted_topic_wants_keys(policy: str) -> None:
+def test_compacted_topic_requires_keys(policy: str) -> None:
     config = TopicConfig({"cleanup.policy": policy}, LARGEST)
     for codec in ("none", "gzip"):
         keyless = encode_batch(

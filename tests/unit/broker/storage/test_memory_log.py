@@ -73,7 +73,7 @@ def test_a_read_at_the_end_is_empty_and_one_beyond_is_out_of_range() -> None:
             log.read(offset, 1000, at_least_one=True)
 
 
-def test_the_first_batch_comes_whole_however_small_the_limit() -> None:
+def test_first_batch_is_returned_whole_under_any_limit() -> None:
     log = filled(1, 1, 1)
     size = next(iter(log)).size_in_bytes
     assert bases(log, 0, 0) == [0]
@@ -98,7 +98,7 @@ def test_a_read_as_a_message_set_takes_no_more_bytes_than_the_batches() -> None:
     assert [message.base_offset for message in rest] == list(range(25, 40)), "the first comes"
 
 
-def test_a_read_of_nothing_but_control_records_as_a_message_set_says_that_more_would_come() -> None:
+def test_message_set_of_control_records_is_an_overflow() -> None:
     log = MemoryLog()
     assert log.read(0, 1000, at_least_one=True).join_as_message_set(1, 0) == b""
     control = RecordBatch(batch_bytes(1, is_control=True))
@@ -158,7 +158,7 @@ def test_offset_for_time() -> None:
     assert MemoryLog().offset_of_largest_time() is None
 
 
-def test_offset_for_time_looks_into_compressed_batches_and_leaves_out_deleted_records() -> None:
+def test_offset_for_time_decodes_batches_and_skips_deleted_records() -> None:
     log = MemoryLog()
     log.append(view(5, timestamp=1000, step_ms=10, compression="gzip"), TIMESTAMP)
     assert log.offset_for_time(1015) == (2, 1020)
@@ -200,7 +200,7 @@ def test_the_largest_time_when_its_record_is_deleted() -> None:
     assert log.offset_for_time(1001) is None
 
 
-def test_the_largest_time_when_it_was_within_the_batch_that_is_begun() -> None:
+def test_largest_time_within_a_half_deleted_batch() -> None:
     log = MemoryLog()
     log.append(view(3, timestamp=9000, step_ms=-1000), TIMESTAMP)  # 9000, 8000, 7000
     log.append(view(1, timestamp=7500), TIMESTAMP)
@@ -216,7 +216,7 @@ def test_the_largest_time_when_it_was_within_the_batch_that_is_begun() -> None:
     deleted=st.integers(0, 20),
     wanted=st.integers(990, 1020),
 )
-def test_times_are_found_as_a_plain_search_finds_them(
+def test_offset_for_time_equals_linear_search(
     batches: list[tuple[int, int, int]], deleted: int, wanted: int
 ) -> None:
     log = MemoryLog()
@@ -256,7 +256,7 @@ def test_watchers_are_called_after_each_append() -> None:
     max_bytes=st.integers(0, 900),
     at_least_one=st.booleans(),
 )
-def test_a_read_is_what_a_plain_search_finds(
+def test_read_equals_linear_search(
     counts: list[int], deleted: int, offset: int, max_bytes: int, at_least_one: bool
 ) -> None:
     log = filled(*counts, value=b"some value")
@@ -287,7 +287,7 @@ def test_batches_are_stamped_with_the_epoch_of_the_leader() -> None:
     assert [stored.partition_leader_epoch for stored in log] == [0, 4]
 
 
-def test_a_log_that_loses_its_end() -> None:
+def test_truncate_drops_the_end() -> None:
     log = filled(3, 3, 3)
     log.truncate(9)
     assert log.end_offset == 9, "nothing lies behind the end"
@@ -305,7 +305,7 @@ def test_a_log_that_loses_its_end() -> None:
         log.truncate(1)
 
 
-def test_a_log_that_lost_its_start_loses_its_end() -> None:
+def test_truncate_after_delete_before() -> None:
     log = filled(3, 3, 3)
     log.delete_before(4)
     with pytest.raises(BrokerResponseError, match="OFFSET_OUT_OF_RANGE"):
@@ -317,9 +317,9 @@ def test_a_log_that_lost_its_start_loses_its_end() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["append", "delete", "truncate"]), st.integers(0, 40))))
-def test_what_is_lost_gives_its_room_back(steps: list[tuple[str, int]]) -> None:
-    room = StorageLimit(1 << 30)
-    log = MemoryLog(room)
+def test_truncated_batches_free_storage(steps: list[tuple[str, int]]) -> None:
+    storage_limit = StorageLimit(1 << 30)
+    log = MemoryLog(storage_limit)
     for what, number in steps:
         if what == "append":
             log.append(view(1 + number % 3), TIMESTAMP)
@@ -332,8 +332,8 @@ def test_what_is_lost_gives_its_room_back(steps: list[tuple[str, int]]) -> None:
             assert log.start_offset <= log.end_offset <= offset
         batches = list(log)
         assert log.size_in_bytes == sum(batch.size_in_bytes for batch in batches)
-        assert room.used == log.size_in_bytes + len(batches) * BATCH_OVERHEAD_BYTES
+        assert storage_limit.used == log.size_in_bytes + len(batches) * BATCH_OVERHEAD_BYTES
         if batches:
             assert batches[-1].next_offset == log.end_offset
     log.delete_before(log.end_offset)
-    assert room.used == 0
+    assert storage_limit.used == 0

@@ -43,11 +43,11 @@ def filled() -> MemoryLog:
         (2003, NOT_FOUND),
     ],
 )
-def test_find_offset(timestamp: int, expected: tuple[int, int, int]) -> None:
+def test_fetch_offset_by_timestamp(timestamp: int, expected: tuple[int, int, int]) -> None:
     assert fetch_offset_by_timestamp(filled(), timestamp) == expected
 
 
-def test_a_batch_that_cannot_be_read() -> None:
+def test_unreadable_batch_is_an_error() -> None:
     broken = bytearray(view(1).raw)
     broken[61] = 0x7F
     log = MemoryLog()
@@ -56,7 +56,7 @@ def test_a_batch_that_cannot_be_read() -> None:
         fetch_offset_by_timestamp(log, 0)
 
 
-def test_old_style_offsets() -> None:
+def test_legacy_offsets_before() -> None:
     log, now = filled(), TIMESTAMP + 5
     assert legacy_offsets_before(log, LATEST, 10, now) == [6, 1]
     assert legacy_offsets_before(log, LATEST, 1, now) == [6]

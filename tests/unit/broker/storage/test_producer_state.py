@@ -33,11 +33,11 @@ def verdict(producer_states: ProducerStateManager, sent: RecordBatch) -> str:
     return "NONE"
 
 
-def test_an_unknown_producer_may_begin_anywhere() -> None:
+def test_unknown_producer_may_start_at_any_sequence() -> None:
     assert verdict(ProducerStateManager(), batch(5)) == "NONE"
 
 
-def test_the_last_five_batches_are_known_when_they_come_again() -> None:
+def test_duplicates_of_last_five_batches_are_known() -> None:
     producer_states = ProducerStateManager()
     for index in range(7):
         append(producer_states, batch(index), 10 + index)
@@ -61,13 +61,13 @@ def test_the_last_five_batches_are_known_when_they_come_again() -> None:
         (batch(2, epoch=-1), "INVALID_PRODUCER_EPOCH"),
     ],
 )
-def test_what_may_come_next(sent: RecordBatch, expected: str) -> None:
+def test_next_sequence_is_checked(sent: RecordBatch, expected: str) -> None:
     producer_states = ProducerStateManager()
     append(producer_states, batch(0, 2), 0)
     assert verdict(producer_states, sent) == expected
 
 
-def test_an_older_epoch_is_fenced_even_when_it_repeats() -> None:
+def test_duplicate_of_older_epoch_is_fenced() -> None:
     producer_states = ProducerStateManager()
     append(producer_states, batch(0), 0)
     append(producer_states, batch(0, epoch=1), 1)
@@ -76,14 +76,14 @@ def test_an_older_epoch_is_fenced_even_when_it_repeats() -> None:
     assert verdict(producer_states, batch(1, epoch=1)) == "NONE"
 
 
-def test_sequences_begin_again_at_zero() -> None:
+def test_sequences_wrap_to_zero() -> None:
     producer_states = ProducerStateManager()
     append(producer_states, batch(2**31 - 2, 4), 0)
     append(producer_states, batch(2), 4)
     assert producer_states.duplicate_of(batch(2**31 - 2, 4)) == (2**31 - 2, 1, 0, 1_700_000_000_003)
 
 
-def test_a_producer_that_writes_no_more_is_forgotten() -> None:
+def test_idle_producer_expires() -> None:
     producer_states = ProducerStateManager()
     for producer_id in range(100):
         for sequence in range(2):
@@ -100,7 +100,7 @@ def test_a_producer_that_writes_no_more_is_forgotten() -> None:
     assert not producer_states._producers
 
 
-def test_after_a_truncation_producers_are_known_by_what_is_left() -> None:
+def test_truncation_rebuilds_producer_state() -> None:
     partition = Partition(0)
     config = TopicConfig({}, 1_000_000)
 

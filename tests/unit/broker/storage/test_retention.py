@@ -44,9 +44,7 @@ def kept(log: MemoryLog) -> list[int]:
         (0, []),
     ],
 )
-def test_by_size_whole_batches_go_while_so_much_is_left(
-    retention_bytes: int, expected: list[int]
-) -> None:
+def test_retention_bytes_drops_whole_batches(retention_bytes: int, expected: list[int]) -> None:
     log = filled(*[NOW] * 4)
     apply_retention(log, config(retention_bytes=retention_bytes), NOW)
     assert kept(log) == expected
@@ -57,7 +55,7 @@ def test_by_size_whole_batches_go_while_so_much_is_left(
             log.read(log.start_offset - 1, 1000, at_least_one=True)
 
 
-def test_by_age_a_batch_goes_when_its_largest_timestamp_is_older() -> None:
+def test_retention_ms_uses_largest_timestamp() -> None:
     log = filled(NOW, NOW + 10, NOW + 5)
     wanted = config(retention_ms=1000)
     for now_ms, expected in (
@@ -83,7 +81,7 @@ def test_age_is_unlimited_with_minus_one_and_seven_days_by_default() -> None:
     assert kept(log) == []
 
 
-def test_what_was_too_old_when_it_came_stays_until_kafka_would_look() -> None:
+def test_records_too_old_on_append_stay_for_check_interval() -> None:
     log = filled(NOW - 5000, NOW)
     wanted = config(retention_ms=1000)
     apply_retention(log, wanted, NOW + CHECK_MS)
@@ -92,7 +90,7 @@ def test_what_was_too_old_when_it_came_stays_until_kafka_would_look() -> None:
     assert kept(log) == []
 
 
-def test_without_timestamps_the_time_of_the_append_counts() -> None:
+def test_retention_without_timestamps_uses_append_time() -> None:
     log = filled(-1)
     wanted = config(retention_ms=1000)
     apply_retention(log, wanted, NOW + 1000)
@@ -101,7 +99,7 @@ def test_without_timestamps_the_time_of_the_append_counts() -> None:
     assert kept(log) == []
 
 
-def test_log_append_time_is_what_counts_where_the_broker_stamps() -> None:
+def test_retention_uses_log_append_time() -> None:
     log = MemoryLog()
     log.append(view(1, timestamp=NOW - 50_000), NOW, stamp_time=True)
     wanted = config(retention_ms=1000)
@@ -114,14 +112,14 @@ def test_log_append_time_is_what_counts_where_the_broker_stamps() -> None:
 @pytest.mark.parametrize(
     ("policy", "cut"), [("compact", False), ("delete", True), ("compact,delete", True)]
 )
-def test_a_topic_that_is_compacted_alone_is_not_cut(policy: str, cut: bool) -> None:
+def test_only_compacted_topic_has_no_retention(policy: str, cut: bool) -> None:
     log = filled(NOW, NOW)
     wanted = config(cleanup_policy=policy, retention_bytes=0, retention_ms=1)
     apply_retention(log, wanted, NOW + 1000)
     assert kept(log) == ([] if cut else [0, 1])
 
 
-def test_a_start_that_was_moved_into_a_batch() -> None:
+def test_retention_with_log_start_inside_a_batch() -> None:
     log = MemoryLog()
     for _ in range(3):
         log.append(view(4, timestamp=NOW), NOW)

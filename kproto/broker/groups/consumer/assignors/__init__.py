@@ -1,8 +1,8 @@
-"""Who shall have what: the assignors of Kafka's coordinator, which decide as its classes do.
+"""The server-side assignors of Kafka's coordinator, with the results of Kafka's classes.
 
-`uniform` spreads partitions evenly and moves few: `alike` where all members subscribe alike,
-`mixed` where they do not. `ranges` gives each member a range of each topic. Plain functions on a
-`GroupSpec`.
+`uniform` spreads partitions evenly and moves few of them: `uniform_homogeneous` if all members have
+the same subscription, else `uniform_heterogeneous`. `range_assignor` assigns a range of each topic
+to each member. Plain functions on a `GroupSpec`.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,12 +25,12 @@ def _assign_uniformly(group: GroupSpec) -> Assignment:
     )
 
 
-#: By the names that members give, and `group.consumer.assignors`.
+#: The assignors by the names of members and of `group.consumer.assignors`.
 ASSIGNOR_TABLE: Final[Mapping[str, Callable[[GroupSpec], Assignment]]] = MappingProxyType(
     {"uniform": _assign_uniformly, "range": assign_range}
 )
 
 
 def assign(assignor: str, group: GroupSpec) -> Assignment:
-    """What each member shall have; who is not there shall have nothing."""
+    """Returns the target assignment of each member; absent members get nothing."""
     return ASSIGNOR_TABLE[assignor](group)

@@ -1,4 +1,4 @@
-"""What an assignor is asked: members, what they subscribe to and were meant to have, and topics."""
+"""The input of an assignor: members, subscriptions, previous assignments and topics."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = [
 ]
 
 Assignment: TypeAlias = dict[str, dict[Uuid, set[int]]]
-"""The partitions of each member, by the id of their topic."""
+"""The partitions of each member by topic id."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """`topics` are those that are there, by their ids; `assigned` is its target of before.
+    """A member; `assigned` is its previous target assignment.
 
-    Kafka looks at topics in the order of their names in a hash set, and of two whose ids have the
-    same place in a hash map at that first which was put there first: so `topics` are in that order.
+    `topics` are the ids of existing topics, in the order of Kafka: that of their names in a hash
+    set, and for ids in one bucket of a hash map that of insertion.
     """
 
     topics: AbstractSet[Uuid]
@@ -40,9 +40,9 @@ class MemberSpec:
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """`partitions` are how many each topic has.
+    """A group; `partitions` are the partition counts of the topics.
 
-    `is_homogeneous`: all subscribe alike, or are taken to, as the first member in order does.
+    With `is_homogeneous`, all members are taken to subscribe as the first member in order does.
     """
 
     members: Mapping[str, MemberSpec]
@@ -51,25 +51,28 @@ class GroupSpec:
 
     @property
     def member_ids(self) -> list[str]:
-        """The members in the order in which Kafka looks at them, that of a hash map."""
+        """Returns the members in Kafka's iteration order, that of a hash map."""
         return in_java_order(self.members, java_hash, grown_size(len(self.members)))
 
 
 def topics_in_order(topics: AbstractSet[Uuid] | Partitions, *, copied: bool = False) -> list[Uuid]:
-    """Topics in the order of a hash map, or of a hash set that is a copy."""
+    """Returns topics in the order of a hash map, or of a hash set that is a copy."""
     size = (copied_size if copied else grown_size)(len(topics))
     return in_java_order(topics, uuid_hash, size)
 
 
 def partitions_in_order(partitions: frozenset[int]) -> list[int]:
-    """The numbers of a hash set that is a copy: in order, but for the higher ones of few."""
+    """Returns partitions in the order of a copied hash set.
+
+    Sorted, except high ones in small sets.
+    """
     return in_java_order(sorted(partitions), int, copied_size(len(partitions)))
 
 
 def reversed_topics(places: dict[Uuid, set[int]]) -> dict[Uuid, set[int]]:
-    """The same in the opposite order.
+    """Returns the topics in reverse order.
 
-    `computeIfAbsent` of a hash map puts what is new in front of what has the same place there: what
-    is added like that is collected backwards, and turned round in the end.
+    `computeIfAbsent` of a hash map inserts a new key before those in the same bucket. Keys inserted
+    that way are collected in reverse, and reversed at the end.
     """
     return dict(reversed(places.items()))

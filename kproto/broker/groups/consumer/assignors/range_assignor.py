@@ -1,7 +1,8 @@
-"""The assignor `range` of the coordinator: a range of each topic to each member, as RangeAssignor.
+"""The assignor `range`: assigns a range of each topic to each member, as Kafka's RangeAssignor.
 
-Of topics with as many partitions a member has the same numbers, if all subscribe alike. Static
-members come first, in the order of their instance ids, so that one that comes back has what it had.
+Of topics with the same partition count, a member gets the same partitions if all members have the
+same subscription. Static members come first, in the order of their instance ids, so that a
+restarted member gets the same partitions.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ __all__ = ["assign_range"]
 
 
 def assign_range(group: GroupSpec) -> Assignment:
-    """What each member shall have."""
+    """Returns the target assignment of each member."""
     ids = sorted(group.members, key=lambda it: _rank(group.members[it].instance_id, it))
     wanted = {it: group.members[ids[0] if group.is_homogeneous else it].topics for it in ids}
     readers = Counter(topic_id for topics in wanted.values() for topic_id in topics)
-    numbers = Counter[Uuid]()  # of the readers of each topic so far
+    numbers = Counter[Uuid]()  # of the subscribers of each topic so far
     found: Assignment = {member_id: {} for member_id in ids}
     for member_id, topics in wanted.items():
         for topic_id in topics:
@@ -34,6 +35,6 @@ def assign_range(group: GroupSpec) -> Assignment:
 
 
 def _rank(instance_id: str | None, member_id: str) -> tuple[bool, bytes]:
-    """As Java compares texts: by their UTF-16 units."""
+    """Returns a sort key in Java's order of strings, by UTF-16 units."""
     text = member_id if instance_id is None else instance_id
     return instance_id is None, text.encode("utf-16-be", "surrogatepass")

@@ -1,8 +1,8 @@
-"""The assignor `uniform` where members subscribe to different topics.
+"""The assignor `uniform` for different subscriptions: UniformHeterogeneousAssignmentBuilder.
 
-As Kafka's UniformHeterogeneousAssignmentBuilder: members keep what they were meant to have, what is
-free goes to those of its readers that have least, then topic by topic partitions go from those that
-have most to those that have least, until that changes nothing or has been done often enough.
+Members keep their previous target assignment. Unassigned partitions go to those subscribers that
+have the fewest. Then, topic by topic, partitions move from the members with the most to those with
+the fewest, until nothing changes or the rounds are used up.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from .group_spec import Assignment, GroupSpec, reversed_topics
 
 __all__ = ["assign_uniform_heterogeneous"]
 
-#: How often all topics are balanced; where that is not enough, the imbalance is small by then.
+#: Maximum number of balancing rounds over all topics; the imbalance is small by then.
 _MOST_ROUNDS: Final = 16
 
 _NOBODY: Final = -1
 
 
 def assign_uniform_heterogeneous(group: GroupSpec) -> Assignment:
-    """What each member shall have."""
+    """Returns the target assignment of each member."""
     return _HeterogeneousAssignmentBuilder(group).assign()
 
 
 class _HeterogeneousAssignmentBuilder:
-    """Members are numbers here, in the order of `ids`."""
+    """Builds one assignment; members are numbers in the order of `ids`."""
 
     def __init__(self, group: GroupSpec) -> None:
         self.group = group
@@ -35,7 +35,7 @@ class _HeterogeneousAssignmentBuilder:
         for number, member_id in enumerate(self.ids):
             for topic_id in group.members[member_id].topics:
                 self.readers.setdefault(topic_id, []).append(number)
-        #: The member of each partition of a topic.
+        #: The member of each partition, by topic.
         self.owners = {it: [_NOBODY] * group.partitions[it] for it in self.readers}
         self.sizes = [0] * len(self.ids)
         self.found: Assignment = {}
@@ -43,12 +43,12 @@ class _HeterogeneousAssignmentBuilder:
     def assign(self) -> Assignment:
         if not self.readers:
             return {}
-        self._keep()
-        self._hand_out()
+        self._keep_previous()
+        self._assign_free()
         self._balance()
         return {member_id: reversed_topics(its) for member_id, its in self.found.items()}
 
-    def _keep(self) -> None:
+    def _keep_previous(self) -> None:
         for number, member_id in enumerate(self.ids):
             member = self.group.members[member_id]
             kept = {it: set(its) for it, its in member.assigned.items() if it in member.topics}
@@ -58,7 +58,7 @@ class _HeterogeneousAssignmentBuilder:
                 for index in its:
                     self.owners[topic_id][index] = number
 
-    def _hand_out(self) -> None:
+    def _assign_free(self) -> None:
         free = {
             topic_id: [index for index, owner in enumerate(owners) if owner == _NOBODY]
             for topic_id, owners in self.owners.items()
@@ -66,10 +66,10 @@ class _HeterogeneousAssignmentBuilder:
         for topic_id in self._in_order([it for it, its in free.items() if its]):
             balancer = _Balancer(self.sizes, self.readers[topic_id])
             for index in free[topic_id]:
-                self._give(topic_id, index, balancer.next_least())
+                self._assign(topic_id, index, balancer.next_least())
 
     def _in_order(self, topics: list[Uuid]) -> list[Uuid]:
-        """Topics with most partitions for a reader first, then those with fewest readers."""
+        """Returns topics by most partitions per subscriber, then by fewest subscribers."""
 
         def rank(topic_id: Uuid) -> tuple[float, int, int, int]:
             readers = len(self.readers[topic_id])
@@ -90,7 +90,7 @@ class _HeterogeneousAssignmentBuilder:
                     last_changed = topic_id
 
     def _balance_topic(self, topic_id: Uuid) -> bool:
-        """Whether something was moved."""
+        """Returns whether a partition was moved."""
         readers = self.readers[topic_id]
         sizes = [self.sizes[it] for it in readers]
         if max(sizes) - min(sizes) <= 1:
@@ -112,10 +112,10 @@ class _HeterogeneousAssignmentBuilder:
             least = balancer.next_least()
             if balancer.is_balanced:
                 return moved
-            self._give(topic_id, index, least)
+            self._assign(topic_id, index, least)
             moved = True
 
-    def _give(self, topic_id: Uuid, index: int, number: int) -> None:
+    def _assign(self, topic_id: Uuid, index: int, number: int) -> None:
         former = self.owners[topic_id][index]
         if former != _NOBODY:
             its = self.found[self.ids[former]][topic_id]
@@ -129,11 +129,11 @@ class _HeterogeneousAssignmentBuilder:
 
 
 class _Balancer:
-    """Who has least and who has most of some members, while partitions are given and taken.
+    """Tracks the members with the fewest and the most partitions while partitions move.
 
-    Two ranges of the members, sorted by how many they have: from the left those with fewest, which
-    grows when each of them has got one more; from the right those with most, which grows when each
-    has lost one. `sizes` is changed by who gives.
+    Has two ranges of the members sorted by partition count: from the left those with the fewest,
+    which grows when each of them got one more; from the right those with the most, which grows when
+    each lost one. The caller updates `sizes`.
     """
 
     def __init__(self, sizes: list[int], members: list[int]) -> None:
@@ -147,7 +147,7 @@ class _Balancer:
         self._next_most = len(self._members) - 1
 
     def next_least(self) -> int:
-        """One that has least; it is taken to get one more."""
+        """Returns a member with the fewest partitions, and counts on it to get one."""
         if self._next_least >= self._least_end:
             self._least += 1
             while (
@@ -160,7 +160,10 @@ class _Balancer:
         return self._members[self._next_least - 1]
 
     def next_most(self) -> int | None:
-        """One that has most, which is taken to lose one; None where nobody is left."""
+        """Returns a member with the most partitions, and counts on it to lose one.
+
+        None at the end.
+        """
         if self._next_most < self._most_start:
             if self._most_end <= self._most_start and self._most_start > 0:
                 self._most = self._sizes[self._members[self._most_start - 1]]
@@ -178,7 +181,7 @@ class _Balancer:
         return self._members[self._next_most + 1]
 
     def exclude_most(self) -> None:
-        """The last of those has nothing to lose."""
+        """Excludes the last member of those with the most partitions: it has none to lose."""
         last, end = self._next_most + 1, self._most_end - 1
         self._members[last], self._members[end] = self._members[end], self._members[last]
         self._most_end -= 1

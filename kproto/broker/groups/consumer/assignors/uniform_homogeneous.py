@@ -1,7 +1,7 @@
-"""The assignor `uniform` where all members subscribe alike: UniformHomogeneousAssignmentBuilder.
+"""The assignor `uniform` for equal subscriptions: UniformHomogeneousAssignmentBuilder.
 
-Each has as many partitions as any other, or one more, and keeps of what it was meant to have as
-much as that allows: one that has one more than others keeps it, if somebody may.
+Each member gets as many partitions as any other, or one more. It keeps as many partitions of its
+previous target assignment as that allows; a member with one more keeps it, if a member may.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["assign_uniform_homogeneous"]
 
 
 def assign_uniform_homogeneous(group: GroupSpec) -> Assignment:
-    """What each member shall have."""
+    """Returns the target assignment of each member."""
     ids = group.member_ids
     topics = group.members[ids[0]].topics if ids else frozenset()
     if not topics:
@@ -35,7 +35,7 @@ def assign_uniform_homogeneous(group: GroupSpec) -> Assignment:
     ]
     least, extra = divmod(sum(group.partitions[it] for it in topics), len(ids))
     found: Assignment = {}
-    room: dict[str, int] = {}
+    quotas: dict[str, int] = {}
     for number, member_id in enumerate(ids):
         takes_extra = extra > 0
         quota = least + takes_extra
@@ -50,15 +50,15 @@ def assign_uniform_homogeneous(group: GroupSpec) -> Assignment:
             free += [(topic_id, index) for index in its[quota:]]
             quota -= min(quota, len(its))
         if quota and takes_extra and len(ids) - number > extra:
-            takes_extra = False  # one that comes later may have it already
+            takes_extra = False  # a later member may have it already
             quota -= 1
         extra -= takes_extra
-        found[member_id], room[member_id] = reversed_topics(kept), quota
-    _fill(found, room, iter(free))
+        found[member_id], quotas[member_id] = reversed_topics(kept), quota
+    _fill(found, quotas, iter(free))
     return {member_id: reversed_topics(its) for member_id, its in found.items()}
 
 
-def _fill(found: Assignment, room: dict[str, int], free: Iterator[tuple[Uuid, int]]) -> None:
-    for member_id, quota in room.items():
+def _fill(found: Assignment, quotas: dict[str, int], free: Iterator[tuple[Uuid, int]]) -> None:
+    for member_id, quota in quotas.items():
         for _, (topic_id, index) in zip(range(quota), free, strict=False):
             found[member_id].setdefault(topic_id, set()).add(index)

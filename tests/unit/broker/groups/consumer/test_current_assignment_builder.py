@@ -12,7 +12,7 @@ FORMER = Uuid.parse("JKle41xoSXW68BR6Jn7oOg")
 LATER = Uuid.parse("tEVb8VXXSkewIM9SY_Sxew")
 
 
-def test_a_topic_that_comes_is_told_before_one_that_has_its_place_in_a_hash_map() -> None:
+def test_new_topic_precedes_the_one_in_its_hash_bucket() -> None:
     assert len({bucket(uuid_hash(it), grown_size(2)) for it in (FORMER, LATER)}) == 1
     member = ConsumerGroupMember(
         "a", epoch=2, state=MemberState.UNRELEASED_PARTITIONS, assigned={FORMER: {0: 2}}

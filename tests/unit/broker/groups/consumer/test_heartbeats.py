@@ -16,7 +16,7 @@ EMPTY, ASSIGNING, RECONCILING, STABLE, DEAD = ConsumerGroupState
 ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
 
 
-def test_one_member_has_all() -> None:
+def test_single_member_gets_all_partitions() -> None:
     play = ConsumerPlay()
     assert play.join("a", "t") == ALL_OF_T
     assert (play.epochs["a"], play.group.state, play.group.persisted.epoch) == (2, STABLE, 2)
@@ -24,7 +24,7 @@ def test_one_member_has_all() -> None:
     assert play.own("a", topics=["t"], rebalance_ms=1) == ALL_OF_T, "who says all hears all"
 
 
-def test_a_partition_goes_to_another_when_it_is_free() -> None:
+def test_partition_moves_after_its_owner_revoked_it() -> None:
     play = ConsumerPlay()
     play.join("a", "t")
     assert play.join("b", "t") == {}
@@ -56,7 +56,7 @@ def test_members_leave() -> None:
     assert error_of(lambda: play.beat("a", -1)) == "UNKNOWN_MEMBER_ID"
 
 
-def test_topics_that_come_and_go() -> None:
+def test_created_and_deleted_topics_change_assignments() -> None:
     play = ConsumerPlay()
     assert play.join("a", "t", "new") == ALL_OF_T
     play.create("new", 2)
@@ -65,7 +65,7 @@ def test_topics_that_come_and_go() -> None:
     assert play.beat("a") == {"new": [0, 1]}
 
 
-def test_what_is_not_subscribed_to_is_given_up_at_once() -> None:
+def test_unsubscribed_partitions_are_revoked_at_once() -> None:
     play = ConsumerPlay(assignment_interval_ms=10_000)
     play.join("a", "t", "u")
     assert play.beat("a", topics=["u"]) == {"u": [0, 1, 2]}
@@ -76,7 +76,7 @@ def test_what_is_not_subscribed_to_is_given_up_at_once() -> None:
     assert play.group.state is STABLE
 
 
-def test_assignments_are_made_no_more_often_than_each_interval() -> None:
+def test_assignment_interval_limits_target_assignments() -> None:
     play = ConsumerPlay(assignment_interval_ms=1_000)
     play.join("a", "t")
     assert play.join("b", "t") == {}
@@ -87,7 +87,7 @@ def test_assignments_are_made_no_more_often_than_each_interval() -> None:
     assert play.beat("a") == {"t": [0, 1, 2]}
 
 
-def test_the_assignor_that_most_want() -> None:
+def test_most_preferred_assignor_is_used() -> None:
     play = ConsumerPlay()
     play.join("a", "t", assignor="range")
     assert play.group.assignor == "range"
@@ -100,7 +100,7 @@ def test_the_assignor_that_most_want() -> None:
     assert (play.group.assignor, play.group.persisted.epoch) == ("range", before + 2)
 
 
-def test_who_joins_for_nothing_does_not_have_the_subscriptions_looked_at_anew() -> None:
+def test_member_without_subscription_does_not_change_homogeneity() -> None:
     play = ConsumerPlay(assignors=("range",))
     play.join("a", "t")
     play.join("b")
@@ -134,7 +134,7 @@ def test_epochs(epoch: int, owned: Any, error: str) -> None:
     assert error_of(lambda: play.beat("a", epoch, owned=owned)) == error
 
 
-def test_a_group_has_a_size() -> None:
+def test_full_group_rejects_member() -> None:
     play = ConsumerPlay(max_size=2)
     play.join("a", "t")
     play.join("b", "t", instance_id="i")
@@ -143,7 +143,7 @@ def test_a_group_has_a_size() -> None:
     assert error_of(lambda: play.join("a", "t")) == "NONE"
 
 
-def test_what_cannot_be_written_has_not_happened() -> None:
+def test_change_that_cannot_be_stored_does_not_happen() -> None:
     play = ConsumerPlay()
     play.join("a", "t")
     before, log = play.group.persisted, list(play.log)
@@ -155,7 +155,7 @@ def test_what_cannot_be_written_has_not_happened() -> None:
     assert play.join("b", "t") == {}
 
 
-def test_a_group_that_finds_no_room_is_not_there() -> None:
+def test_group_that_cannot_be_stored_is_not_created() -> None:
     play = ConsumerPlay()
     play.refuses = "NOT_COORDINATOR"
     assert error_of(lambda: play.join("a", "t")) == "NOT_COORDINATOR"
@@ -195,7 +195,7 @@ LATER: dict[str, Any] = {"member_id": "m", "epoch": 1}
         (LATER | {"epoch": -3}, 1, "INVALID_REQUEST"),
     ],
 )
-def test_what_no_group_takes(asked: dict[str, Any], version: int, error: str) -> None:
+def test_invalid_heartbeat_is_rejected(asked: dict[str, Any], version: int, error: str) -> None:
     heartbeat = ConsumerHeartbeat(**asked)
     assert (
         error_of(lambda: validate_heartbeat("g", heartbeat, version, ("uniform", "range"))) == error

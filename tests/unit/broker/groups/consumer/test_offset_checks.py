@@ -49,7 +49,7 @@ def test_commits(
     )
 
 
-def test_what_is_to_be_given_up_may_be_committed() -> None:
+def test_commit_for_revoking_partition_is_accepted() -> None:
     play = ConsumerPlay()
     play.join("a", "t")
     play.join("b", "t")

@@ -13,7 +13,7 @@ from .consumer_group_driver import REBALANCE_MS, SESSION_MS, ConsumerPlay
 ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
 
 
-def test_a_session_ends_without_heartbeats() -> None:
+def test_session_expires_without_heartbeats() -> None:
     play = ConsumerPlay()
     play.join("a", "t")
     play.wait(SESSION_MS - 1)
@@ -25,7 +25,7 @@ def test_a_session_ends_without_heartbeats() -> None:
     assert error_of(lambda: play.beat("a", 2)) == "UNKNOWN_MEMBER_ID"
 
 
-def test_who_does_not_give_up_in_time_is_out() -> None:
+def test_member_that_does_not_revoke_in_time_is_fenced() -> None:
     play = ConsumerPlay()
     play.join("a", "t")
     play.join("b", "t")
@@ -39,7 +39,7 @@ def test_who_does_not_give_up_in_time_is_out() -> None:
     assert error_of(lambda: play.beat("a")) == "UNKNOWN_MEMBER_ID"
 
 
-def test_who_gives_up_in_time_stays() -> None:
+def test_member_that_revokes_in_time_stays() -> None:
     play = ConsumerPlay(session_timeout_ms=REBALANCE_MS * 3)
     play.join("a", "t")
     play.join("b", "t")
@@ -49,7 +49,7 @@ def test_who_gives_up_in_time_stays() -> None:
     assert list(play.group.members) == ["a", "b"]
 
 
-def test_what_time_brings_is_tried_again_where_it_cannot_be_written(
+def test_timeout_that_cannot_be_stored_is_retried(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     play = ConsumerPlay()
@@ -64,7 +64,7 @@ def test_what_time_brings_is_tried_again_where_it_cannot_be_written(
     assert list(play.group.members) == []
 
 
-def test_another_coordinator_has_what_the_log_says() -> None:
+def test_new_coordinator_restores_group_from_log() -> None:
     play = ConsumerPlay()
     play.join("a", "t", "u", instance_id="i", rack="r", assignor="range")
     play.join("b", topics=None, regex="[tv]")
@@ -82,7 +82,7 @@ def test_another_coordinator_has_what_the_log_says() -> None:
     assert len(play.group.members) == 0
 
 
-def test_a_rebalance_that_was_under_way_goes_on_elsewhere() -> None:
+def test_rebalance_continues_on_new_coordinator() -> None:
     play = ConsumerPlay(session_timeout_ms=REBALANCE_MS * 3)
     play.join("a", "t")
     play.join("b", "t")
@@ -92,7 +92,7 @@ def test_a_rebalance_that_was_under_way_goes_on_elsewhere() -> None:
     assert list(play.group.members) == ["b"]
 
 
-def test_a_group_that_is_gone_leaves_nothing_in_the_log() -> None:
+def test_deleted_group_leaves_no_records() -> None:
     play = ConsumerPlay()
     play.join("a", topics=["t"], regex="u")
     play.move()
