@@ -5,6 +5,7 @@ Nothing is left out by that: `make test-all` runs all three.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterable
 from functools import cache
@@ -20,6 +21,7 @@ __all__ = [
     "EXHAUSTIVE",
     "THOROUGH",
     "ByServers",
+    "below",
     "broker_files_without_group",
     "claim",
     "group_of",
@@ -80,6 +82,12 @@ def group_of(test: str) -> str:
     """Return what must stay in one process with a test: its servers' name, else its file."""
     path = test.partition("::")[0]
     return next((group for prefix, group in TOGETHER if path.startswith(prefix)), path)
+
+
+def below(items: Iterable[pytest.Item], folder: Path) -> list[pytest.Item]:
+    """Return the tests below a folder: by their text, as each conftest asks of twenty thousand."""
+    start = f"{folder}{os.sep}"
+    return [item for item in items if str(item.path).startswith(start)]
 
 
 def seeds(few: int, more: int, most: int) -> list[Any]:

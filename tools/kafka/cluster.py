@@ -13,9 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from tools.setup.ports import free_ports
 
 from .in_block import InBlock
-from .node import POLL_S, START_TIMEOUT_S, KafkaNode, KafkaStartError, new_cluster_id
+from .node import POLL_S, START_TIMEOUT_S, KafkaNode, KafkaStartError
 from .probe import known_brokers
 from .properties import HOST, Ports, cluster_properties
+from .storage import new_id
 
 __all__ = ["KafkaCluster"]
 
@@ -58,7 +59,7 @@ class KafkaCluster(InBlock):
                 Ports(broker=broker, controller=controller)
                 for broker, controller in zip(free[:nodes], free[nodes:], strict=True)
             ]
-        cluster_id = new_cluster_id()
+        cluster_id = new_id()
         self.nodes = {
             at: KafkaNode(
                 version,

@@ -14,11 +14,10 @@ import shutil
 import signal
 import subprocess
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tools.setup import java
 from tools.setup.ports import free_ports
@@ -30,8 +29,9 @@ from .in_block import InBlock
 from .jars import resolve_jars
 from .probe import accepts, answers_api_versions
 from .properties import HOST, VOTERS, Ports, render, server_properties
+from .storage import has_own_features, new_id, storage_of, write_storage
 
-__all__ = ["KafkaNode", "KafkaStartError", "RunningNode", "new_cluster_id", "running_nodes"]
+__all__ = ["KafkaNode", "KafkaStartError", "RunningNode", "running_nodes"]
 
 JVM_OPTIONS = (
     "-XX:+UseSerialGC",  # starts quickest, and two cores are shared with the tests
@@ -106,11 +106,6 @@ def running_nodes() -> list[RunningNode]:
     return found
 
 
-def new_cluster_id() -> str:
-    """Returns an id as Kafka makes them: 16 bytes of chance as base64url."""
-    return urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
-
-
 class KafkaNode(InBlock):
     """A combined broker and controller on free ports of the loopback address.
 
@@ -135,7 +130,7 @@ class KafkaNode(InBlock):
     ) -> None:
         self.version = version
         self.ports = ports or _ports(port)
-        self.cluster_id = cluster_id or new_cluster_id()
+        self.cluster_id = cluster_id or new_id()
         self.bootstrap = f"{HOST}:{self.ports.broker}"
         self._config = dict(config or {})
         self._format_arguments = tuple(format_arguments)
@@ -214,29 +209,54 @@ class KafkaNode(InBlock):
 
     def _format(self) -> Path:
         """Write the settings and format the storage; return the node's folder."""
-        jars = resolve_jars(self.version)
         self._folder, self._lock = folders.reserve()
         settings = self._folder / "server.properties"
         properties = server_properties(self.version, self._folder, self.ports, self._config)
         settings.touch(mode=0o600)  # it may hold passwords
         settings.write_text(render(properties), encoding="utf-8")
+        try:
+            if self._format_arguments or has_own_features(self._config):
+                self._run_format(settings, self.cluster_id, *self._format_arguments)
+            else:
+                write_storage(
+                    storage_of(self.version, self._format_another),
+                    Path(properties["log.dirs"]),
+                    node_id=properties["node.id"],
+                    cluster_id=self.cluster_id,
+                )
+        except BaseException:
+            self.close()
+            raise
+        return self._folder
+
+    def _format_another(self, folder: Path) -> None:
+        """Have the tool format `folder` for a node of the same release, which never runs.
+
+        The tool goes without the archive of classes: what makes that starts a node, which needs
+        this folder.
+        """
+        node = KafkaNode(self.version, ports=self.ports)
+        node._class_options = ()
+        with TemporaryDirectory() as temporary:
+            settings = Path(temporary) / "server.properties"
+            properties = server_properties(
+                self.version, Path(temporary), self.ports, {"log.dirs": str(folder)}
+            )
+            settings.write_text(render(properties), encoding="utf-8")
+            node._run_format(settings, new_id())
+
+    def _run_format(self, settings: Path, cluster_id: str, *further: str) -> None:
+        """Run `kafka-storage format`. Raises `KafkaStartError`."""
         # With =, since an id may begin with a dash.
-        arguments = [
-            "format",
-            f"--cluster-id={self.cluster_id}",
-            "-c",
-            str(settings),
-            *self._format_arguments,
-        ]
+        arguments = ["format", f"--cluster-id={cluster_id}", "-c", str(settings), *further]
+        jars = resolve_jars(self.version)
         command = self._java(jars, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", *arguments)
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
             said = done.stdout + done.stderr
-            self.close()
             raise KafkaStartError(f"the storage of Kafka {self.version} was not formatted:\n{said}")
-        return self._folder
 
     def _spawn(self, folder: Path) -> None:
         command = self._java(
