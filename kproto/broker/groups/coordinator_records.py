@@ -135,9 +135,7 @@ def load(records: Iterable[Record]) -> dict[str, StoredGroup]:
         try:
             found = decode_coordinator_record(record, topic=OFFSETS_TOPIC)
         except DecodeError as error:
-            logger.warning(
-                "%s: skipped the record at offset %d: %s", OFFSETS_TOPIC, record.offset, error
-            )
+            logger.warning("%s: offset %d is skipped: %s", OFFSETS_TOPIC, record.offset, error)
             continue
         if not isinstance(found, UnknownCoordinatorRecord):
             _replay(groups, found)

@@ -184,7 +184,7 @@ def test_records_of_other_group_types_are_skipped(caplog: pytest.LogCaptureFixtu
         assert not caplog.messages
         broken = [Record(5, value=b"x"), Record(6, key=b"\0\1x"), *written]
         assert list(load(broken)) == ["g"]
-    assert [message.partition(" is passed over")[0] for message in caplog.messages] == [
+    assert [message.partition(" is skipped")[0] for message in caplog.messages] == [
         "__consumer_offsets: offset 5",
         "__consumer_offsets: offset 6",
     ]

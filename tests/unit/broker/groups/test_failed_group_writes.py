@@ -121,7 +121,7 @@ def test_empty_group_is_kept_even_if_it_cannot_be_stored(caplog: pytest.LogCaptu
     play.refuses = TOO_LARGE
     with caplog.at_level(logging.WARNING, "kproto.broker"):
         assert play.leave(LeaveRequest("a")) == ["NONE"]
-    assert any("group g is not written" in message for message in caplog.messages)
+    assert any("group g is not stored" in message for message in caplog.messages)
     assert (play.state, play.stored) == (EMPTY, ["Stable 1 a"])
 
 

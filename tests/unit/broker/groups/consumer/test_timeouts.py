@@ -58,7 +58,7 @@ def test_timeout_that_cannot_be_stored_is_retried(
     play.wait(SESSION_MS)
     with caplog.at_level(logging.WARNING, "kproto.broker"):
         assert list(play.group.members) == ["a"]
-    assert any("is not written" in message for message in caplog.messages)
+    assert any("is not stored" in message for message in caplog.messages)
     play.refuses = ""
     play.wait(1_000)
     assert list(play.group.members) == []
