@@ -1,4 +1,4 @@
-"""Topics of the bench: made, filled by kproto, deleted."""
+"""Creates, fills (with kproto) and deletes the topics of the bench."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .task import BATCH_BYTES, CHUNK, VALUE, chunks, header_sets, keys
 
 
 async def make_topic(bootstrap: str, topic: str, partitions: int) -> None:
-    """Make a topic, and wait until its partitions are led."""
+    """Creates a topic, and waits until its partitions have leaders."""
     async with kproto.Client(bootstrap) as client:
         await client.create_topics(kproto.NewTopic(topic, partitions, 1))
         for partition in range(partitions):
@@ -21,7 +21,7 @@ async def delete_topic(bootstrap: str, topic: str) -> None:
 
 
 async def fill_topic(bootstrap: str, topic: str, count: int, *, headers: bool) -> None:
-    """Put exactly `count` records with a key into partition 0, with six headers each or none."""
+    """Writes exactly `count` records with a key to partition 0, with six headers each or none."""
     made = keys(CHUNK)
     sets = header_sets() if headers else [[]]
     records = [
