@@ -15,7 +15,7 @@ PART = "kill-test"
 
 
 def facts(result: Result) -> dict[str, Any]:
-    """What came out, as plain data."""
+    """Returns the result as plain data."""
     during, after = result.during, result.after
     return {
         "right": result.is_right,
@@ -43,7 +43,7 @@ def facts(result: Result) -> dict[str, Any]:
 
 
 def table(result: Result) -> str:
-    """Returns the numbers as a table of Markdown, under the verdict."""
+    """Returns the numbers as a Markdown table below the verdict."""
     found = facts(result)
     meanwhile = found["reader meanwhile"]
     killed = ", ".join(f"node {node} {times}x" for node, times in found["killed"].items())

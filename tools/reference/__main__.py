@@ -1,4 +1,4 @@
-"""`python -m tools.reference compare|fuzz|vectors|answer|conformance`: Kafka's classes judge."""
+"""`python -m tools.reference compare|fuzz|vectors|answer|conformance`: Kafka's classes as judge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .conformance import MUTATIONS, SEED
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Carry out one command; return the exit code."""
+    """Runs one command; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
         match options.command:
@@ -94,7 +94,7 @@ def _conformance(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _progress(what: str) -> Iterator[findings.Progress]:
-    """Yields a bar on standard error for as long as the block lasts."""
+    """Shows a progress bar on standard error during the block."""
     columns = (
         TextColumn(what),
         BarColumn(),

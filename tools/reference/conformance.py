@@ -1,7 +1,7 @@
 """Writes docs/evidence/conformance.md: every message, its versions, and what was proven of them.
 
-Everything in it is what a run found, or is read from the vectors and from the second opinions;
-the same code and the same definitions give the same text.
+All content comes from a run, from the vectors or from the second opinions; the same code and the
+same definitions give the same text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 PATH: Final = ROOT / "docs" / "evidence" / "conformance.md"
 
-#: What kafka-python and kio have to say: peer -> message -> versions on which it agrees, "0-4".
+#: The results of kafka-python and kio: peer -> message -> versions on which it agrees, "0-4".
 SECOND_OPINIONS: Final = ROOT / "tests" / "interop" / "second_opinions.json"
 
 #: The mutations that every full run judges, and their seed.
@@ -66,7 +66,7 @@ class
 
 
 def render(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
-    """Returns the page, of what the two runs found."""
+    """Returns the page for the results of the two runs."""
     releases = " and ".join(RELEASES)
     parts = [
         INTRODUCTION.format(releases=releases, summary=comparison_summary(compared)),
@@ -88,7 +88,7 @@ def unexpected(compared: Mapping[Pair, Compared]) -> list[Difference]:
 
 
 def comparison_summary(compared: Mapping[Pair, Compared]) -> str:
-    """What was compared and how it came out, in a sentence or two."""
+    """Summarises the comparison in a sentence or two."""
     names = {(pair.name, pair.version) for pair in compared}
     everything = {(pair.name, pair.version) for pair in all_pairs()}
     instances = sum(found.instances for found in compared.values())
@@ -134,7 +134,7 @@ def _mutations(fuzzed: FuzzResult) -> str:
 
 
 def fuzz_table(fuzzed: FuzzResult) -> str:
-    """Returns how kproto and Kafka's classes agreed on the mutations, a row a case."""
+    """Returns the agreement of kproto and Kafka's classes on the mutations, one row per case."""
     rows = [(case.value, f"{fuzzed.cases[case]:,}") for case in (*Agreement, *Deviation)]
     rows.append(("they disagree, for no reason that is listed", f"{fuzzed.disagreed:,}"))
     return _table(("Case", "Mutations"), rows)
@@ -183,7 +183,7 @@ def _versions(versions: Versions) -> str:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """Numbers as ranges: 0-3, 5."""
+    """Formats numbers as ranges: 0-3, 5."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and spans[-1][-1] == number - 1:

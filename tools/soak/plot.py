@@ -1,4 +1,4 @@
-"""Samples as an SVG: one panel a measure, time from left to right. Text in, text out."""
+"""Draws samples as an SVG: one panel per measure, time from left to right. Text in, text out."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from .running import KINDS
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run it; the exit code is 1 when anything is wrong."""
+    """Runs it; the exit code is 1 if anything is wrong."""
     options = _parser().parse_args(arguments)
     try:
         plan = Plan(
