@@ -1,4 +1,4 @@
-"""What mkdocs calls while it builds the site (`hooks` of mkdocs.yml).
+"""Hooks that mkdocs calls while it builds the site (`hooks` of mkdocs.yml).
 
 Fills the marks of pages with tables, adds the pages at the root of the tree, and leads links out of
 `docs/` to the repository. Fails for a page of the site that would load anything from elsewhere.
@@ -25,7 +25,7 @@ _PLACES: Final = {name: f"docs/{place}" for place, name in _AT_THE_ROOT.items()}
 #: Code of a table that has bars: escaped for Markdown on platforms, and bare for Python-Markdown.
 _BARS: Final = re.compile(r"(?<=[^\n`])`[^`\n]*\\\|[^`\n]*`")
 
-#: What a browser fetches by itself.
+#: Resources that a browser fetches by itself.
 _FETCHED: Final = re.compile(
     r"<(?:script|img|iframe|source|audio|video|embed)\b[^>]*\ssrc=[\"']?(https?:)?//"
     r"|<link\b(?=[^>]*rel=[\"']?(?:stylesheet|preload|preconnect|icon))[^>]*href=[\"']?(https?:)?//"
