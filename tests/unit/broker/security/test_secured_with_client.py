@@ -141,7 +141,7 @@ async def test_client_certificate_authenticates() -> None:
         ("REQUIRED", TRUST, None, "certificate"),
         ("REQUIRED", STRANGER, None, "certificate"),
         ("SASL_PLAINTEXT", False, kproto.Plain("nobody", "x y z"), "Invalid username or password"),
-        ("PLAINTEXT", False, kproto.Plain("alice", "x y z"), "takes no SASL"),
+        ("PLAINTEXT", False, kproto.Plain("alice", "x y z"), "has no SASL"),
     ],
 )
 async def test_mismatched_security_is_one_error(
