@@ -141,7 +141,7 @@ def by_records(data: bytes) -> pa.Table:
             offsets.append(record.offset)
             timestamps.append(record.timestamp * 1000)
             types.append(record.timestamp_type)
-            headers.append(record.headers)
+            headers.append(record.headers or None)  # null for none, as in the connector
     columns = {
         "key": keys,
         "value": values,
