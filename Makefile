@@ -60,10 +60,10 @@ demo: $(STAMP) ## publish the real flights, run the Spark job, show what came ou
 	@JAVA_HOME="$$($(BIN)/python -m tools.setup.java)" && export JAVA_HOME \
 		&& PYSPARK_PYTHON="$(abspath $(BIN)/python)" $(BIN)/python -m kproto_pipeline.demo $(ARGS)
 
-test: $(STAMP) ## run the tests: unit, real Kafka, peers, Spark; all but the exhaustive
+test: $(STAMP) ## run all tests but the exhaustive; ARGS=--shuffle=3 in the random order of seed 3
 	$(PARALLEL) --hypothesis-profile=quick -m "not exhaustive" $(ARGS)
 
-exhaustive: $(STAMP) ## run what make test leaves out: all pairs, a million mutations, older brokers
+exhaustive: $(STAMP) ## run what make test leaves out: all messages and pairs, older brokers
 	$(PARALLEL) -m "exhaustive and not thorough" $(ARGS)
 
 thorough: $(STAMP) ## run what does at length what the others show: more storms, schedules, clusters

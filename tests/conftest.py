@@ -60,7 +60,7 @@ asyncio.constants.DEBUG_STACK_DEPTH = 1  # type: ignore[misc]  # it is only call
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that runs tests in another order."""
+    """Adds the option that runs tests in another order."""
     parser.addoption(
         "--shuffle",
         type=int,
@@ -132,6 +132,6 @@ def _one_process(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter,
 ) -> Generator[None, None, None]:
-    """Write last what could not be tested on this machine, behind all that others write."""
+    """Writes last what could not be tested on this machine, behind all that others write."""
     with report_missing(terminalreporter):
         yield

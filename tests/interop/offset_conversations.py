@@ -490,7 +490,7 @@ def shown_fields(message: Message, they: Offsets) -> object:
 
 
 def offset_records(talk: Talk) -> Iterable[tuple[Record, int]]:
-    """Return the coordinator records of all partitions, and how many their batches have.
+    """Returns the coordinator records of all partitions, and how many their batches have.
 
     Control batches are left out: on a shared broker other groups may commit in transactions.
     """

@@ -93,7 +93,7 @@ def kfake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Log:
-    """A partition as it is stored: its records, and those that a broker with sequences would keep.
+    """Tracks a stored partition: its records, and those that a broker with sequences would keep.
 
     `doubled` counts the batches that were stored again. Raises AssertionError on a batch that is
     neither the next of its producer nor the same as one before.
@@ -121,7 +121,7 @@ class Log:
 
 
 async def stored(bootstrap: str) -> dict[int, Log]:
-    """Read all batches of the topic."""
+    """Reads all batches of the topic."""
     logs = {at: Log() for at in range(PARTITIONS)}
     async with kproto.Client(bootstrap) as client:
         async for fetched in client.consumer(TOPIC, stop_at_end=True).raw_batches():
@@ -136,7 +136,7 @@ async def all_arrives(
     settings: kproto.ClientSettings = SETTINGS,
     may_double: bool = False,
 ) -> None:
-    """Write and read while the cluster carries out one order after the other.
+    """Writes and reads while the cluster carries out one order after the other.
 
     Only with `may_double` a batch may be stored again.
     """

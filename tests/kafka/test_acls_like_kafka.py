@@ -422,7 +422,7 @@ def described(side: Side, request: DescribeClientQuotasRequest, *, as_root: bool
 
 @pytest.fixture
 def removed_quotas(sides: tuple[Theirs, Ours]) -> Iterator[None]:
-    """Remove all quotas that the test leaves: the tests share both brokers."""
+    """Removes all quotas that the test leaves: the tests share both brokers."""
     yield
     everything = DescribeClientQuotasRequest()
     for side in sides:
@@ -472,7 +472,7 @@ def test_quotas_are_altered_and_described_alike(sides: tuple[Theirs, Ours]) -> N
 
 @pytest.fixture
 def topic_of_theirs(sides: tuple[Theirs, Ours]) -> Iterator[str]:
-    """A topic of the real broker alone, which is gone after the test."""
+    """Creates a topic on the real broker alone, and deletes it after the test."""
     theirs, _ = sides
     topic = "q"  # the bytes of its name count for a quota
     make_topics(theirs, topic)
@@ -505,7 +505,7 @@ def test_clients_over_their_quota_are_told_to_wait_as_long(
 
 
 def throttled(connection: RawConnection, client: str, limit: float, topic: str) -> int:
-    """Return how long (ms) a producer of some 120 bytes is told to wait."""
+    """Returns how long (ms) a producer of some 120 bytes is told to wait."""
     names = {"user": "ANONYMOUS", "client-id": client}
     of = [EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
     change = EntryData(entity=of, ops=[OpData(key="producer_byte_rate", value=limit)])

@@ -160,7 +160,7 @@ async def test_offsets_committed_in_transactions(node: tuple[KafkaNode, Path]) -
 
 
 async def batches_of_offsets(client: kproto.Client) -> list[RecordBatch]:
-    """All batches of `__consumer_offsets`, those of each partition in their order."""
+    """Returns all batches of `__consumer_offsets`, partition by partition, in order."""
     info = await client.topic("__consumer_offsets")
     return [
         batch

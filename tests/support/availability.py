@@ -25,14 +25,14 @@ LONGEST_REASON = 300
 
 
 def not_available(part: str, reason: object, install: str = "") -> NoReturn:
-    """Skip the test as `skip_untested` does; under CI fail it."""
+    """Skips the test as `skip_untested` does; under CI fails it."""
     if os.environ.get("CI", "").lower() in {"true", "1", "yes"}:
         pytest.fail(_message(part, reason, install), pytrace=False)
     skip_untested(part, reason, install)
 
 
 def skip_untested(part: str, reason: object, install: str = "") -> NoReturn:
-    """Skip the test with a reason that the summary repeats.
+    """Skips the test with a reason that the summary repeats.
 
     `part` names what stays untested. `install` names what to install, unless the reason does.
     """
@@ -46,7 +46,7 @@ def _message(part: str, reason: object, install: str) -> str:
 
 @contextmanager
 def report_missing(reporter: pytest.TerminalReporter) -> Iterator[None]:
-    """Write a section with a line for each reason why something was not tested.
+    """Writes a section with a line for each reason why something was not tested.
 
     The section stands behind what is written within the block; pytest's own short summary, which
     has a line for each place of a skip, leaves these skips out meanwhile.
@@ -69,7 +69,7 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def missing_lines(reasons: Iterable[str]) -> list[str]:
-    """Return a line for each reason: how many tests it skipped, of which parts, what to install.
+    """Returns a line for each reason: how many tests it skipped, of which parts, what to install.
 
     Reasons of skips that this module did not make are left out.
     """

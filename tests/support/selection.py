@@ -85,7 +85,7 @@ def group_of(test: str) -> str:
 
 
 def below(items: Iterable[pytest.Item], folder: Path) -> list[pytest.Item]:
-    """Return the tests below a folder: by their text, as each conftest asks of twenty thousand."""
+    """Returns the tests below a folder; compares text, as twenty thousand paths take long."""
     start = f"{folder}{os.sep}"
     return [item for item in items if str(item.path).startswith(start)]
 
@@ -102,7 +102,7 @@ def seeds(few: int, more: int, most: int) -> list[Any]:
 
 
 def rest_slow(values: Iterable[Any], few: int, everyday: int | None = None) -> list[Any]:
-    """Return parameters: `make quick` takes the first `few`, `make test` the first `everyday`.
+    """Returns parameters: `make quick` takes the first `few`, `make test` the first `everyday`.
 
     Without `everyday` it takes all; else the rest is exhaustive.
     """
@@ -121,10 +121,10 @@ def longest_first(items: list[pytest.Item]) -> None:
 
 
 def shuffle(items: list[pytest.Item], seed: int) -> None:
-    """Shuffle the groups, the files of each group and the tests of each file.
+    """Shuffles the groups, the files of each group and the tests of each file.
 
     Servers and modules are still set up once: a group stays in one process, the tests of a file
-    stay together, and pytest puts those beside each other that share a parameter of a fixture.
+    stay together, and pytest keeps tests together that share a parameter of a fixture.
     """
 
     @cache
@@ -139,9 +139,9 @@ def shuffle(items: list[pytest.Item], seed: int) -> None:
 
 
 def broker_files_without_group(items: Iterable[pytest.Item]) -> list[str]:
-    """Return the files whose tests share a broker, and which `TOGETHER` leaves alone.
+    """Returns the files whose tests share a broker and that have no row in `TOGETHER`.
 
-    Which other tests such a file shares its broker with would depend on the worker that gets it.
+    Such a file shares its broker with whatever other tests run on the same worker.
     """
     alone = {
         item.nodeid.partition("::")[0]

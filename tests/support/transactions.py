@@ -38,7 +38,7 @@ class Transaction:
         self._client = client
 
     async def begin(self) -> None:
-        """Send InitProducerId."""
+        """Sends InitProducerId."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=TIMEOUT_MS
         )
@@ -46,7 +46,7 @@ class Transaction:
         self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch
 
     async def add_partition(self, topic: str, partition: int) -> None:
-        """Send AddPartitionsToTxn."""
+        """Sends AddPartitionsToTxn."""
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self.producer_id,
@@ -62,7 +62,7 @@ class Transaction:
         )
 
     async def commit_offset(self, group: str, topic: str, partition: int, offset: int) -> None:
-        """Send AddOffsetsToTxn and TxnOffsetCommit."""
+        """Sends AddOffsetsToTxn and TxnOffsetCommit."""
         added = AddOffsetsToTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,
@@ -81,7 +81,7 @@ class Transaction:
         await self._ask(request, 3, lambda it: it.topics[0].partitions[0].error_code)
 
     async def end(self, *, committed: bool) -> None:
-        """Send EndTxn; the coordinator writes the markers after its answer."""
+        """Sends EndTxn; the coordinator writes the markers after its answer."""
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,

@@ -36,7 +36,7 @@ def run(*command: str) -> str:
 
 @cache
 def mypy() -> Found:
-    """Return what mypy finds in all files at once: most of its work is the same for each."""
+    """Returns what mypy finds in all files at once: most of its work is the same for each."""
     lines = run("-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", *FILES)
     found: Found = {}
     for line in lines.splitlines():
@@ -48,7 +48,7 @@ def mypy() -> Found:
 
 @cache
 def pyright() -> Found:
-    """Return what pyright finds in all files at once; its settings stand in a folder."""
+    """Returns what pyright finds in all files at once; its settings stand in a folder."""
     settings = {"typeCheckingMode": "standard", "pythonVersion": "3.11", "include": FILES}
     with TemporaryDirectory() as folder:
         (Path(folder) / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")

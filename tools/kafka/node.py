@@ -230,7 +230,7 @@ class KafkaNode(InBlock):
         return self._folder
 
     def _format_another(self, folder: Path) -> None:
-        """Have the tool format `folder` for a node of the same release, which never runs.
+        """Formats `folder` by Kafka's tool for a node of the same release, which never runs.
 
         The tool goes without the archive of classes: what makes that starts a node, which needs
         this folder.
@@ -246,7 +246,7 @@ class KafkaNode(InBlock):
             node._run_format(settings, new_id())
 
     def _run_format(self, settings: Path, cluster_id: str, *further: str) -> None:
-        """Run `kafka-storage format`. Raises `KafkaStartError`."""
+        """Runs `kafka-storage format`. Raises `KafkaStartError`."""
         # With =, since an id may begin with a dash.
         arguments = ["format", f"--cluster-id={cluster_id}", "-c", str(settings), *further]
         jars = resolve_jars(self.version)

@@ -27,17 +27,17 @@ OF_THE_TOOL: Final = ("unstable.", "inter.broker.protocol", "process.roles", "me
 
 
 def new_id() -> str:
-    """Return an id as Kafka makes them: 16 random bytes as base64url."""
+    """Returns an id as Kafka makes them: 16 random bytes as base64url."""
     return urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
 
 
 def has_own_features(config: Iterable[str]) -> bool:
-    """Return whether a node with these settings may need another storage than others."""
+    """Returns whether a node with these settings may need another storage than others."""
     return any(name.startswith(OF_THE_TOOL) for name in config)
 
 
 def storage_of(version: str, make: Callable[[Path], None]) -> Path:
-    """Return the formatted folder of a release; `make` writes it, if it is not there yet.
+    """Returns the formatted folder of a release; `make` writes it, if it is not there yet.
 
     Safe in several processes at once.
     """
@@ -51,7 +51,7 @@ def storage_of(version: str, make: Callable[[Path], None]) -> Path:
 
 
 def write_storage(formatted: Path, folder: Path, *, node_id: str, cluster_id: str) -> None:
-    """Write a copy of the `formatted` folder with these ids, and with a new one of its own."""
+    """Writes a copy of the `formatted` folder with these ids, and with a new one of its own."""
     shutil.copytree(formatted, folder, dirs_exist_ok=True)
     ids = {"node.id": node_id, "cluster.id": cluster_id, "directory.id": new_id()}
     lines = []

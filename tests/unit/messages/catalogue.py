@@ -30,12 +30,12 @@ NAMES = sorted(union())
 
 
 def _is_deep(name: str) -> bool:
-    """Return whether the message is one of those with the most structs inside structs."""
+    """Returns whether the message is one of those with the most structs inside structs."""
     return name.startswith("StreamsGroup")
 
 
 def _takes_long(index: int, name: str) -> bool:
-    """Return True for seven of eight."""
+    """Returns True for seven of eight."""
     return index % 8 != 0 or _is_deep(name)
 
 
@@ -47,7 +47,7 @@ SOME_QUICK = [
 
 
 def _is_everyday(index: int, name: str) -> bool:
-    """Return whether it is on the data path, whose layouts have code of their own, or a fourth."""
+    """Returns True for messages of the data path and for every fourth of the rest."""
     return name in DATA_PATH or (index % 4 == 0 and not _is_deep(name))
 
 
