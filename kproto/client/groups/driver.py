@@ -60,21 +60,21 @@ _CANCELLED: Final = "a callback of the consumer cancelled itself"
 class AssignmentListener(Protocol):
     """Who reads the partitions. Of the calls that wait one is under way at a time."""
 
-    def owned(self) -> Collection[TopicPartition]:
+    def owned_partitions(self) -> Collection[TopicPartition]:
         """What is read now."""
         ...
 
-    async def revoke(self, places: Collection[TopicPartition], until: float) -> None:
+    async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
         """Give these up, while still a member of the generation that they were assigned in.
 
         Hand out no more of them, wait until what is in hands of them is done, but not beyond
         `until` in seconds of the clock; commit, and forget them. Where the membership is lost
-        meanwhile this is cancelled, and `lose` follows; where the member is to leave, the same
-        again for all that is owned.
+        meanwhile this is cancelled, and `on_partitions_lost` follows; where the member is to leave,
+        the same again for all that is owned.
         """
         ...
 
-    async def lose(self, places: Collection[TopicPartition]) -> None:
+    async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None:
         """They are gone already: hand out no more of them, commit nothing, forget them.
 
         Cancelled, the same again follows, of what is owned then, or `assign`: what the user was
@@ -82,15 +82,15 @@ class AssignmentListener(Protocol):
         """
         ...
 
-    async def assign(self, places: Collection[TopicPartition]) -> None:
+    async def assign(self, tps: Collection[TopicPartition]) -> None:
         """These are added, none where a rebalance brought none: begin to read them."""
         ...
 
-    def failed(self, error: KprotoError) -> None:
+    def on_member_failed(self, error: KprotoError) -> None:
         """The member is at its end, out of the group if that could be, and reads nothing."""
         ...
 
-    def is_slow(self, now: float) -> bool:
+    def poll_interval_exceeded(self, now: float) -> bool:
         """Whether something is in hands, or nobody asked, for longer than max_poll_interval_ms."""
         ...
 
@@ -240,7 +240,7 @@ class MemberDriver(ABC, Generic[M]):
         finally:
             await self._end()
         if self._membership.error is not None:
-            self._reader.failed(self._membership.error)
+            self._reader.on_member_failed(self._membership.error)
 
     async def _end(self) -> None:
         """Leave no task, timer or connection."""
@@ -283,7 +283,7 @@ class MemberDriver(ABC, Generic[M]):
         membership.tick(now)
         if membership.is_out:
             return
-        if self._reader.is_slow(now) and membership.late(now):
+        if self._reader.poll_interval_exceeded(now) and membership.late(now):
             self._counts.late += 1
         if membership.is_reading:
             change = self._watch.differs(self._view.cluster.topics)
@@ -307,7 +307,7 @@ class MemberDriver(ABC, Generic[M]):
             if self._step_turn != membership.turn and not self._step.cancelling():
                 self._abandon_step()  # once, so that a callback can clean up behind itself
         else:
-            step = membership.step(now, self._reader.owned())
+            step = membership.step(now, self._reader.owned_partitions())
             if step is not None:
                 self._step_turn = membership.turn
                 self._step = self._started(self._do, step)
@@ -438,7 +438,7 @@ class MemberDriver(ABC, Generic[M]):
                 self._say("loses %s", named(step.places))
             self._counts.lost_partitions += len(step.places)
             self._is_untold = True
-            fault = await self._raised(self._reader.lose(step.places))
+            fault = await self._raised(self._reader.on_partitions_lost(step.places))
             self._is_untold = False
         elif step.places:
             self._say("gives up %s", named(step.places))

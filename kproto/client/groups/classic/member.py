@@ -81,7 +81,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
 
         def request() -> Request[Any]:
             self._counts.joins += 1
-            return self._membership.join_request(wanted, self._reader.owned())
+            return self._membership.join_request(wanted, self._reader.owned_partitions())
 
         coordinator = self._coordinator
         ask = coordinator.ask_for_id if self._membership.has_no_id else coordinator.ask_and_wait

@@ -210,7 +210,7 @@ async def test_a_slow_user_is_out_until_he_asks() -> None:
         await its.pass_until(lambda: its.is_in(Phase.STALE))
         assert its.beats[-1].member_epoch == -1
         its.its.is_late = False
-        its.member.asked()
+        its.member.on_poll()
         await its.until(lambda: its.its.places == PLACES)
         assert its.client.metrics()["groups"]["g"]["late"] == 1
 
@@ -242,7 +242,7 @@ async def test_a_compiled_pattern_is_watched() -> None:
         assert its.beats[0].subscribed_topic_names == ["t"]
         its.broker.topics["new"] = 1
         await its.client.refresh()
-        its.member.topics_changed()
+        its.member.on_topics_changed()
         await its.until(lambda: its.beats[-1].subscribed_topic_names == ["new", "t"])
 
 
@@ -254,7 +254,7 @@ async def test_a_topic_that_is_forgotten_just_now_stays_subscribed_to() -> None:
         its.broker.topics["new"] = 1
         its.client.cluster.forget(["t"])
         await its.client.refresh(["new"])
-        its.member.topics_changed()
+        its.member.on_topics_changed()
         await its.until(lambda: its.beats[-1].subscribed_topic_names not in (None, ["t"]))
         assert its.beats[-1].subscribed_topic_names == ["new", "t"]
 
