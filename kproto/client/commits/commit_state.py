@@ -130,9 +130,9 @@ class CommitState:
         """A partition without a commit began there, and that is to be committed."""
         self._began[tp] = its
 
-    def begun(self, places: Container[TopicPartition]) -> dict[TopicPartition, ToCommit]:
-        """Where those of `places` began of which that is still to be committed."""
-        return {tp: its for tp, its in self._began.items() if tp in places and tp not in self._last}
+    def begun(self, tps: Container[TopicPartition]) -> dict[TopicPartition, ToCommit]:
+        """Where those of `tps` began of which that is still to be committed."""
+        return {tp: its for tp, its in self._began.items() if tp in tps and tp not in self._last}
 
     def known(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
         """The group had committed these; what was committed here meanwhile is newer."""
@@ -145,9 +145,9 @@ class CommitState:
             self._last[tp] = (its, now)
             self._began.pop(tp, None)
 
-    def forget(self, places: Iterable[TopicPartition]) -> None:
+    def forget(self, tps: Iterable[TopicPartition]) -> None:
         """Others may commit these from now on."""
-        for tp in places:
+        for tp in tps:
             self._last.pop(tp, None)
             self._began.pop(tp, None)
 

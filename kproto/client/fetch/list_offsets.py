@@ -44,7 +44,7 @@ async def list_offsets(
     """The offsets of all partitions; see `Client.list_offsets`."""
 
     async def ask(leader: int, its: list[TopicPartition]) -> dict[TopicPartition, int]:
-        wanted: dict[TopicPartition, OffsetWanted] = {place: partitions[place] for place in its}
+        wanted: dict[TopicPartition, OffsetWanted] = {tp: partitions[tp] for tp in its}
         return dict(offsets_of(await ask_for_offsets(view, leader, wanted, read_committed)))
 
     found: dict[TopicPartition, int] = {}
@@ -67,7 +67,7 @@ async def those_there(
     """Those of these partitions that there are, as a broker says now. Raises KprotoError."""
     found = await view.refresh({topic for topic, _ in partitions})
     there = {info.name: info.partitions for info in found if not info.error_code}
-    return [place for place in partitions if place[1] in there.get(place[0], ())]
+    return [tp for tp in partitions if tp[1] in there.get(tp[0], ())]
 
 
 async def ask_for_offsets(
@@ -77,7 +77,7 @@ async def ask_for_offsets(
     read_committed: bool,
 ) -> ListOffsetsResponse:
     """Ask the leader of partitions for their offsets, once."""
-    epochs = {place: view.cluster.leader_epoch(*place) for place in partitions}
+    epochs = {tp: view.cluster.leader_epoch(*tp) for tp in partitions}
     request = list_offsets_request(partitions, read_committed=read_committed, epochs=epochs)
     connection = await view.connection_to(leader)
     version = connection.version_of(ListOffsetsRequest)
@@ -120,10 +120,10 @@ def list_offsets_request(
 
 def offsets_of(response: ListOffsetsResponse) -> Iterator[tuple[TopicPartition, int]]:
     """The offsets of a response. Raises BrokerResponseError for the first error."""
-    for place, found in offsets_or_errors(response):
+    for tp, found in offsets_or_errors(response):
         if isinstance(found, BrokerResponseError):
             raise found
-        yield place, found
+        yield tp, found
 
 
 def offsets_or_errors(
@@ -132,9 +132,9 @@ def offsets_or_errors(
     """The offset of each partition of a response, or what is wrong with it."""
     for topic in response.topics:
         for part in topic.partitions:
-            place = (topic.name, part.partition_index)
+            tp = (topic.name, part.partition_index)
             if part.error_code:
                 what = f"listing offsets of {topic.name}[{part.partition_index}]"
-                yield place, error_of_code(part.error_code, what)
+                yield tp, error_of_code(part.error_code, what)
             else:
-                yield place, part.old_style_offsets[0] if part.old_style_offsets else part.offset
+                yield tp, part.old_style_offsets[0] if part.old_style_offsets else part.offset

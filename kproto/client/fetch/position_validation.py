@@ -111,9 +111,9 @@ def epoch_ends(
     """Where the epoch of each partition of a response ends, or what is wrong with it."""
     for topic in response.topics:
         for part in topic.partitions:
-            place = (topic.topic, part.partition)
+            tp = (topic.topic, part.partition)
             if part.error_code:
                 what = f"asking where a leader epoch of {topic.topic}[{part.partition}] ends"
-                yield place, error_of_code(part.error_code, what)
+                yield tp, error_of_code(part.error_code, what)
             else:
-                yield place, EpochEnd(part.leader_epoch, part.end_offset)
+                yield tp, EpochEnd(part.leader_epoch, part.end_offset)

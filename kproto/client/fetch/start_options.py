@@ -67,8 +67,8 @@ def checked_start(start: object) -> None:
             f"start is {start!r}; it is 'earliest', 'latest' or an offset for each partition"
         )
     if isinstance(start, Mapping):
-        for place, offset in start.items():
-            check_whole_number(f"start[{place!r}]", offset, 0, LAST_OFFSET)
+        for tp, offset in start.items():
+            check_whole_number(f"start[{tp!r}]", offset, 0, LAST_OFFSET)
 
 
 def checked_topics(
@@ -78,15 +78,15 @@ def checked_topics(
     if not isinstance(topics, Iterable):
         raise ConfigurationError(f"{topics!r} is neither a topic nor partitions")
     wanted: list[str | TopicPartition] = []
-    for place in [topics] if isinstance(topics, str) else topics:
-        match place:
+    for tp in [topics] if isinstance(topics, str) else topics:
+        match tp:
             case str():
-                wanted.append(place)
+                wanted.append(tp)
             case (str(topic), int(partition)):
                 wanted.append((topic, partition))
             case _:
                 raise ConfigurationError(
-                    f"{place!r} is neither a topic nor a partition as (topic, number)"
+                    f"{tp!r} is neither a topic nor a partition as (topic, number)"
                 )
     if not wanted:
         raise ConfigurationError("a consumer needs a topic, or partitions as (topic, number)")
