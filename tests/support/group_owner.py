@@ -53,14 +53,14 @@ class Reading:
     def owned_partitions(self) -> Collection[TopicPartition]:
         return frozenset(self.places)
 
-    async def revoke(self, places: Collection[TopicPartition], until: float) -> None:
-        assert set(places) <= self.places
+    async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
+        assert set(tps) <= self.places
         self.until = until
         if self.held is not None:
             self.calls.append(("waits", ()))
             await self.held.wait()
-        self._note("revoke", places)
-        self.places.difference_update(places)
+        self._note("revoke", tps)
+        self.places.difference_update(tps)
 
     async def on_partitions_lost(self, places: Collection[TopicPartition]) -> None:
         assert set(places) <= self.places
@@ -70,10 +70,10 @@ class Reading:
             await self.telling.wait()
             self.calls.append(("told", ()))
 
-    async def assign(self, places: Collection[TopicPartition]) -> None:
-        assert self.places.isdisjoint(places)
-        self._note("assign", places)
-        self.places.update(places)
+    async def assign(self, tps: Collection[TopicPartition]) -> None:
+        assert self.places.isdisjoint(tps)
+        self._note("assign", tps)
+        self.places.update(tps)
 
     def on_member_failed(self, error: KprotoError) -> None:
         self.error = error

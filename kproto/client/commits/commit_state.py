@@ -1,6 +1,6 @@
-"""What is done and not committed yet, when the next commit is due, and what an answer means.
+"""`CommitState`: what is committed, when the next commit is due, and what responses mean.
 
-Sans-IO: times are passed in, in seconds of the client's clock. `committer` sends.
+Sans-IO: times are passed in, in seconds of the client's clock. `committer` sends commits.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["RENEW_S", "CommitResult", "CommitState", "Meaning", "judged", "meani
 
 _NEVER: Final = float("inf")
 
-#: An offset that has not changed for so long, in seconds, is committed again: a group without
-#: members loses its offsets some time after they were committed (offsets.retention.minutes, at
-#: least one, a week by default), though somebody reads by them.
+#: An unchanged offset is committed again after so long, in seconds: a group without members loses
+#: its offsets some time after the commit (offsets.retention.minutes, at least one, a week by
+#: default), though a consumer of partitions by hand reads them.
 RENEW_S: Final = 3_600.0
 
 
@@ -36,8 +36,8 @@ class Meaning(Enum):
     FAILED = "nothing mends it"
 
 
-#: Where Kafka's table of all errors says otherwise, or less. The last two lines are of what the
-#: coordinator knows of topics, which lags behind.
+#: Exceptions from Kafka's table of all errors. The last two rows are due to the metadata of the
+#: coordinator, which may be older.
 _MEANINGS: Final = {
     code_of(name): meaning
     for name, meaning in {
@@ -49,7 +49,7 @@ _MEANINGS: Final = {
 
 
 def meaning_of(code: int) -> Meaning:
-    """What an error code of a commit means."""
+    """Returns what an error code of a commit means."""
     known = _MEANINGS.get(code)
     if known is not None:
         return known
@@ -57,7 +57,7 @@ def meaning_of(code: int) -> Meaning:
 
 
 class CommitResult(NamedTuple):
-    """The partitions of a commit, by what became of them: committed, or with their errors."""
+    """The partitions of a commit by their result: committed, or with an error of each meaning."""
 
     committed: list[TopicPartition]
     again: dict[TopicPartition, BrokerResponseError]
@@ -67,7 +67,7 @@ class CommitResult(NamedTuple):
 
 
 def judged(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> CommitResult:
-    """What is to be done about the answers to a commit."""
+    """Sorts the results of a commit by what is to be done."""
     found = CommitResult([], {}, {}, {}, {})
     by_meaning = {
         Meaning.AGAIN: found.again,
@@ -84,9 +84,9 @@ def judged(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> Comm
 
 
 class CommitState:
-    """What was committed last, by partition, and where those began that have no commit.
+    """The last commit of each partition, and the start offsets of partitions without a commit.
 
-    `next_at` is when the next commit is due that the consumer makes by itself.
+    `next_at` is when the next auto-commit is due, in seconds.
     """
 
     def __init__(self, interval_ms: int) -> None:
@@ -96,11 +96,11 @@ class CommitState:
         self.next_at = _NEVER
 
     def begin(self, now: float) -> None:
-        """Let the time to the next commit run."""
+        """Starts the interval to the next auto-commit."""
         self.next_at = now + self._interval_s
 
     def rest(self) -> None:
-        """Nothing is to be committed by itself."""
+        """Makes no auto-commit due."""
         self.next_at = _NEVER
 
     def due(
@@ -127,27 +127,27 @@ class CommitState:
         return found
 
     def began(self, tp: TopicPartition, its: ToCommit) -> None:
-        """A partition without a commit began there, and that is to be committed."""
+        """Adds the start offset of a partition without a commit: it is to be committed."""
         self._began[tp] = its
 
-    def begun(self, places: Container[TopicPartition]) -> dict[TopicPartition, ToCommit]:
-        """Where those of `places` began of which that is still to be committed."""
-        return {tp: its for tp, its in self._began.items() if tp in places and tp not in self._last}
+    def begun(self, tps: Container[TopicPartition]) -> dict[TopicPartition, ToCommit]:
+        """Returns the start offsets that are still to be committed, of these partitions."""
+        return {tp: its for tp, its in self._began.items() if tp in tps and tp not in self._last}
 
     def known(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
-        """The group had committed these; what was committed here meanwhile is newer."""
+        """Adds what the group had committed; what was committed here meanwhile is newer."""
         for tp, its in offsets.items():
             self._last.setdefault(tp, (its, now))
 
     def committed(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
-        """The broker has these, as it said at `now`."""
+        """Notes that the broker has committed these, at `now`."""
         for tp, its in offsets.items():
             self._last[tp] = (its, now)
             self._began.pop(tp, None)
 
-    def forget(self, places: Iterable[TopicPartition]) -> None:
-        """Others may commit these from now on."""
-        for tp in places:
+    def forget(self, tps: Iterable[TopicPartition]) -> None:
+        """Forgets partitions that other members may commit from now on."""
+        for tp in tps:
             self._last.pop(tp, None)
             self._began.pop(tp, None)
 

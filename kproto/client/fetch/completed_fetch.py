@@ -310,7 +310,7 @@ def filter_batches(
     the partition, if the first batch is broken: otherwise the batches before it are returned, and
     the next fetch finds the fault. Raises ProtocolError if all batches lie before `position`.
     """
-    place = f"{topic}[{data.partition_index}]"
+    tp = f"{topic}[{data.partition_index}]"
     first = position
     last_epoch = -1
     before: int | None = None  # behind the last batch; messages of old magics may repeat
@@ -338,11 +338,11 @@ def filter_batches(
                 break  # what is behind the end is not read, broken or not
     except (CorruptBatchError, MissingCodecError) as error:
         if not batches:
-            error.add_note(f"while reading {place} of Kafka")
+            error.add_note(f"while reading {tp} of Kafka")
             raise
     if position == first:
         raise ProtocolError(
-            f"{place}: all that the fetch from offset {first} brought lies before it, and would be "
+            f"{tp}: all that the fetch from offset {first} brought lies before it, and would be "
             "brought again"
         )
     return FilteredBatches(batches, position, last_epoch, epochs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from ...clock import Timer
 from ...wire.errors import BrokerResponseError, KprotoError
@@ -21,6 +21,7 @@ from ..observing.lines import say
 from .backoff import Backoff
 from .classic.member import ClassicMember
 from .consumer.member import ConsumerMember
+from .driver import AssignmentListener
 from .effects import MemberIdentity
 from .group_protocol import (
     GroupProtocol,
@@ -41,21 +42,12 @@ __all__ = ["GroupMember"]
 _MOST_CHANGES: Final = 2
 
 
-class _Listener(Protocol):
-    """The `AssignmentListener`, by the names that the consumer has."""
-
-    def owned_partitions(self) -> Collection[TopicPartition]: ...
-    async def revoke(self, tps: Collection[TopicPartition], until: float) -> None: ...
-    async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None: ...
-    async def assign(self, tps: Collection[TopicPartition]) -> None: ...
-    def on_member_failed(self, error: KprotoError) -> None: ...
-    def poll_interval_exceeded(self, now: float) -> bool: ...
-
-
 class GroupMember:
     """The member of a group by its `settings`, of the protocol that its group has."""
 
-    def __init__(self, view: ClusterView, settings: GroupSettings, owner: _Listener) -> None:
+    def __init__(
+        self, view: ClusterView, settings: GroupSettings, owner: AssignmentListener
+    ) -> None:
         self.settings = settings
         self._view = view
         self._owner = owner
@@ -204,7 +196,7 @@ class GroupMember:
 class _Behind:
     """Wraps the listener for a member that may not be the last."""
 
-    def __init__(self, member: GroupMember, owner: _Listener) -> None:
+    def __init__(self, member: GroupMember, owner: AssignmentListener) -> None:
         self._member = member
         self._owner = owner
         self.owned_partitions = owner.owned_partitions
@@ -212,9 +204,9 @@ class _Behind:
         self.on_partitions_lost = owner.on_partitions_lost
         self.poll_interval_exceeded = owner.poll_interval_exceeded
 
-    async def assign(self, places: Collection[TopicPartition]) -> None:
+    async def assign(self, tps: Collection[TopicPartition]) -> None:
         self._member.is_in()
-        await self._owner.assign(places)
+        await self._owner.assign(tps)
 
     def on_member_failed(self, error: KprotoError) -> None:
         self._member.ended(error)

@@ -346,7 +346,7 @@ async def test_a_callback_that_is_given_up_may_clean_up_behind_itself() -> None:
         await its.joined()
         held, cleans_up, cleaned = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-        async def revoke(places: object, until: float) -> None:
+        async def revoke(tps: object, until: float) -> None:
             try:
                 await held.wait()
             finally:
